@@ -50,6 +50,8 @@ struct SeveralOptions {
   uint64_t min_device_share = uint64_t{1} << 22;
   // Indexes are laid over the devices in parts even where each of them has room for a copy.
   bool in_parts = false;
+  // Memory of each device that is kept for later batches, until something else needs it.
+  uint64_t kept_bytes = uint64_t{4} << 30;
 };
 
 // A device of this machine.
@@ -80,8 +82,9 @@ class Backend : public ExecutionContext {
   static std::unique_ptr<Backend> automatic(unsigned threads = 0);
 
   // One backend over several devices, behind the same calls (docs/gpus.md). What is resident lies
-  // on each of them, or in parts, and a batch is cut in shares. Sorting, builds, sets and prepared
-  // scatters are the first device's work. A device that fails is left out from then on, and others do its
+  // on each of them, or in parts, and a batch is cut in shares. Large sets whose ids have no order
+  // are spread by hash. Sorting, builds, other sets and prepared scatters are the first device's
+  // work. A device that fails is left out from then on, and others do its
   // share. The same device may be given several times, as backends of their own. invalid_argument:
   // none, or one that has no device.
   static Result<std::unique_ptr<Backend>> several(std::vector<std::shared_ptr<Backend>> devices,

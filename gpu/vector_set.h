@@ -106,6 +106,8 @@ class STRIDE_API VectorSet {
   uint32_t words_;
 
  private:
+  friend class SplitVectorSet;  // calls those of devices
+
   // As the calls above; the arguments were checked, and there is at least one vector. ids and
   // was_new: null where there is none. They return how many vectors did not fit, and the first row
   // whose id was never given, or `absent`.

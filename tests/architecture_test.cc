@@ -34,7 +34,8 @@ const std::set<string, std::less<>> kStorageForGpu = {
     "storage/status.h",        "storage/column.h",     "storage/block_guard.h",
     "storage/number.h",        "storage/prefix_key.h", "storage/prefetch.h",
     "storage/stream_store.h",  "storage/export.h",     "storage/no_throw.h",
-    "storage/first_failure.h", "storage/key_filter.h", "storage/work_watch.h"};
+    "storage/first_failure.h", "storage/key_filter.h", "storage/spin_pause.h",
+    "storage/work_watch.h"};
 // The backend's interface is what lies at the top of gpu; of the folders below it the planner
 // alone.
 bool is_backend_interface(const string& name) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures one GPU, two, four and so on of this host beside one, within 9 minutes: copies of an index,
-# an index in parts, sums, and matches. With one GPU, virtual devices share it. Answers are compared
+# an index in parts, matches, sums and sets. With one GPU, virtual devices share it. Answers are compared
 # with the host's.
 #
 #   benchmark/tools/gpus.sh [DIRECTORY-OF-PROGRAMS [DIRECTORY-FOR-RESULTS [MOST-DEVICES]]]
@@ -38,8 +38,14 @@ measure() {
     --plot "$out/$name.svg" 2>&1 | tee "$out/$name.txt" || echo "$name: failed or cut off"
 }
 
-measure copies 60 --devices "$counts" --rounds 2 --repeat 3
-measure sums 60 --devices "$counts" --scatter-sources 400m --queries 10m --value-queries 1m --rounds 2 --repeat 3
+few="--scatter-sources 1m --set-vectors 1m"
+measure copies 60 --devices "$counts" $few --rounds 2 --repeat 3
+measure sums 60 --devices "$counts" --scatter-sources 400m --set-vectors 200m --queries 10m \
+  --value-queries 1m --rounds 2 --repeat 3
 # One device has all of the keys, too, to be compared with.
-measure parts 150 --devices "1,$most" --placement parts --keys "$((${keys%m} * most))m" --value-bytes 8 \
-  --rounds 1 --repeat 3
+in_parts="--devices 1,$most --placement parts $few --rounds 1 --repeat 3"
+all_keys=$((${keys%m} * most))m
+measure parts 120 $in_parts --keys "$all_keys" --value-bytes 8
+measure zipf 120 $in_parts --keys "$all_keys" --value-bytes 8 --zipf 1.1
+measure values 60 $in_parts --keys "$((${keys%m} * most / 10))m" --value-bytes 128 --queries 40m \
+  --value-queries 40m

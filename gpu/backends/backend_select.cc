@@ -3,6 +3,7 @@
 #include "gpu/device/spread_memory.h"
 #include "gpu/host/no_device.h"
 #include "gpu/several/range_split.h"
+#include "gpu/several/vector_split.h"
 
 namespace stride {
 
@@ -18,7 +19,17 @@ Result<std::unique_ptr<BackendMemory>> allocate_spread(const std::vector<CudaDev
   return no_device();
 }
 Result<std::unique_ptr<RangeSplit>> split_by_range(CudaDevice&, const KeyColumn&,
-                                                   const std::vector<std::string>&, SplitFor) {
+                                                   const std::vector<std::string>&, SplitFor,
+                                                   const RoomOfDevice&) {
+  return no_device();
+}
+Result<std::unique_ptr<VectorSplit>> split_vectors_on(CudaDevice&, const KeyColumn&,
+                                                      const VectorHash&, size_t, bool,
+                                                      const RoomOfDevice&) {
+  return no_device();
+}
+Result<std::unique_ptr<IdSplit>> split_ids_on(CudaDevice&, std::span<const uint64_t>, uint32_t,
+                                              size_t, const RoomOfDevice&) {
   return no_device();
 }
 Result<bool> all_reach_each_other(const std::vector<CudaDevice*>&) { return false; }

@@ -12,6 +12,7 @@
 #include "gpu/several/helpers.h"
 #include "gpu/several/several_matches.h"
 #include "gpu/several/several_scatter.h"
+#include "gpu/several/several_sets.h"
 #include "gpu/several/several_trees.h"
 #include "storage/no_throw.h"
 
@@ -108,7 +109,7 @@ class SeveralBackend final : public Backend {
   std::unique_ptr<TreeIndex> trees_ = make_several_trees(devices_);
   std::unique_ptr<LongestPrefix> matches_ = make_several_matches(devices_);
   std::unique_ptr<Scatter> scatter_ = make_several_scatter(devices_);
-  std::unique_ptr<Sets> sets_ = make_first_sets(devices_);
+  std::unique_ptr<Sets> sets_ = make_several_sets(devices_);
 };
 
 // invalid_argument: one of the numbers comes twice, or is none of the devices'.

@@ -1,11 +1,18 @@
 #include "gpu/several/device_set.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "storage/no_throw.h"
 
 namespace stride {
+
+DeviceSet::DeviceSet(std::vector<std::shared_ptr<Backend>> devices, const SeveralOptions& options)
+    : devices_(std::move(devices)), options_(options), lost_(devices_.size()) {
+  for (const auto& device : devices_)
+    rooms_.push_back(std::make_unique<RoomCache>(*device, options_.kept_bytes));
+}
 
 std::vector<size_t> DeviceSet::working() const {
   std::vector<size_t> devices;
@@ -83,10 +90,17 @@ std::vector<Share> DeviceSet::cut(const SharedBatch& batch, size_t devices) cons
   return shares;
 }
 
+template <class Work>
+Status DeviceSet::with_all_room(size_t device, const Work& work) const {
+  Status status = work(device);
+  if (status.code() == StatusCode::resource_exhausted && rooms(device).drop()) return work(device);
+  return status;
+}
+
 Status DeviceSet::run_share(const SharedBatch& batch, size_t device, Share share,
                             const ShareWork& work) {
   for (;;) {
-    Status status = work(device, share);
+    Status status = with_all_room(device, [&](size_t on) { return work(on, share); });
     if (!is_loss(status)) return status;
     // Where the queries lie on a device that has failed, another one that cannot read them is not
     // to blame.
@@ -132,8 +146,9 @@ Status DeviceSet::run_on_all(const std::function<Status(size_t device)>& work) {
     const std::vector<size_t> devices = working();
     if (devices.empty()) return no_device_left();
     std::vector<Status> results(devices.size());
-    helpers_.run_each(devices.size(),
-                      [&](uint64_t i) { results[i] = no_throw([&] { return work(devices[i]); }); });
+    helpers_.run_each(devices.size(), [&](uint64_t i) {
+      results[i] = no_throw([&] { return with_all_room(devices[i], work); });
+    });
     size_t failed = 0;
     for (size_t i = 0; i < devices.size(); ++i) {
       if (results[i].ok()) continue;

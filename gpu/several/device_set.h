@@ -7,7 +7,8 @@
 //
 // Shares are equal, and begin at multiples of 64 queries, so that none writes to another one's word
 // of a bitmap. What fails on a device because the device does is done again on another one, and the
-// device is left out from then on.
+// device is left out from then on. Where a device
+// has no room, its work is done again without the memory that is kept for later chunks.
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/several/helpers.h"
+#include "gpu/several/room_cache.h"
 #include "storage/column.h"
 #include "storage/status.h"
 
@@ -52,8 +54,7 @@ inline bool is_loss(const Status& status) { return status.code() == StatusCode::
 // Thread-safe.
 class DeviceSet {
  public:
-  DeviceSet(std::vector<std::shared_ptr<Backend>> devices, const SeveralOptions& options)
-      : devices_(std::move(devices)), options_(options), lost_(devices_.size()) {}
+  DeviceSet(std::vector<std::shared_ptr<Backend>> devices, const SeveralOptions& options);
 
   size_t size() const { return devices_.size(); }
   Backend& operator[](size_t device) const { return *devices_[device]; }
@@ -63,6 +64,8 @@ class DeviceSet {
   }
   std::vector<size_t> working() const;
   const SeveralOptions& options() const { return options_; }
+  // Memory of a device for chunks of batches.
+  RoomCache& rooms(size_t device) const { return *rooms_[device]; }
   // The first that works, or that ever did.
   size_t first() const;
   std::vector<DeviceState> states() const;
@@ -107,12 +110,16 @@ class DeviceSet {
   // Does a share on one device after another, until one does not fail.
   Status run_share(const SharedBatch& batch, size_t device, Share share, const ShareWork& work);
   Status no_device_left() const;
+  // Calls work(device), again where rooms that are kept leave no room.
+  template <class Work>
+  Status with_all_room(size_t device, const Work& work) const;
 
   const std::vector<std::shared_ptr<Backend>> devices_;
   const SeveralOptions options_;
-  std::atomic<uint64_t> turn_{0};  // of small batches
-  mutable std::mutex mutex_;       // guards lost_
-  std::vector<Status> lost_;       // ok: the device works
+  std::vector<std::unique_ptr<RoomCache>> rooms_;  // of each device
+  std::atomic<uint64_t> turn_{0};                  // of small batches
+  mutable std::mutex mutex_;                       // guards lost_
+  std::vector<Status> lost_;                       // ok: the device works
   std::atomic<uint64_t> losses_{0};
   Helpers helpers_;
 };

@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "gpu/sets.h"
 #include "gpu/several/device_set.h"
 #include "gpu/sorter.h"
 
@@ -11,6 +10,5 @@ namespace stride {
 
 // devices: outlives them, and what they make.
 std::unique_ptr<Sorter> make_first_sorter(DeviceSet& devices);
-std::unique_ptr<Sets> make_first_sets(DeviceSet& devices);
 
 }  // namespace stride

@@ -5,6 +5,7 @@
 //   helpers.run_each(2, [&](uint64_t i) { results[i] = search(i); });
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,8 +32,8 @@ class Helpers {
 
   std::unique_ptr<Helper> take();
 
-  std::mutex mutex_;      // guards what follows
-  uint64_t helpers_ = 0;  // all that there are
+  std::atomic<uint64_t> helpers_{0};  // all that there are; grows under the mutex
+  std::mutex mutex_;                  // guards what follows
   std::vector<std::unique_ptr<Helper>> idle_;
 };
 

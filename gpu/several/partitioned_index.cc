@@ -63,25 +63,48 @@ Status make_part(DeviceSet& devices, const IndexView& index, const IndexRows& ro
   return {};
 }
 
-}  // namespace
+// Builds the index of a part on its device, whose memory has its keys then.
+Status build_part(DeviceSet& devices, const KeyColumn& keys, const TreeOptions& options,
+                  PartitionedIndex::Part* part) {
+  Backend& device = devices[part->device];
+  KeyColumn mine = keys.slice(part->first, part->rows);
+  if (devices.home_of(keys.data) != no_device_number && !device.is_on_device(mine.data)) {
+    auto memory = device.allocate(mine.bytes());
+    if (!memory.ok()) return memory.status();
+    part->keys = std::move(*memory);
+    STRIDE_TRY(device.copy(part->keys->data(), mine.data, mine.bytes()));
+    mine.data = part->keys->data();
+  }
+  auto made = device.tree_index().build_index(mine, KeyOrder::ascending, options);
+  if (!made.ok()) return made.status();
+  if (!(*made)->on_device())
+    return Status(StatusCode::resource_exhausted, "a device has no room for its part of an index");
+  part->index = std::move(*made);
+  return {};
+}
 
-Result<std::shared_ptr<PartitionedIndex>> PartitionedIndex::make(DeviceSet& devices,
-                                                                 const IndexView& index,
-                                                                 const IndexRows& rows) {
+// Makes parts of n rows, each by make_one(part) on a device of its own, all at once; again without
+// the devices that fail.
+template <class MakeOne>
+Result<std::vector<PartitionedIndex::Part>> make_parts(DeviceSet& devices, uint64_t n,
+                                                       const MakeOne& make_one) {
   for (;;) {
     const std::vector<size_t> working = devices.working();
     if (working.size() < 2) return too_few("there is no other one");
-    const uint64_t n = index.keys.size, groups = n / rows_per_group;
+    const uint64_t groups = n / rows_per_group;
     if (groups < working.size()) return too_few("has too few keys for parts");
-    std::vector<Part> parts(working.size());
+    std::vector<PartitionedIndex::Part> parts(working.size());
     auto edge = [&](uint64_t i) {
       return i == working.size() ? n : groups * i / working.size() * rows_per_group;
     };
-    for (uint64_t i = 0; i < parts.size(); ++i)
-      parts[i] = {working[i], edge(i), edge(i + 1) - edge(i), nullptr};
+    for (uint64_t i = 0; i < parts.size(); ++i) {
+      parts[i].device = working[i];
+      parts[i].first = edge(i);
+      parts[i].rows = edge(i + 1) - edge(i);
+    }
     std::vector<Status> made(parts.size());
     STRIDE_TRY(devices.run_each(parts.size(), [&](uint64_t i) {
-      made[i] = make_part(devices, index, rows, &parts[i]);
+      made[i] = make_one(&parts[i]);
       return Status();
     }));
     bool again = false;
@@ -91,18 +114,46 @@ Result<std::shared_ptr<PartitionedIndex>> PartitionedIndex::make(DeviceSet& devi
       devices.lose(parts[i].device, made[i]);
       again = true;
     }
-    if (!again)
-      return std::shared_ptr<PartitionedIndex>(new PartitionedIndex(std::move(parts), index.keys));
+    if (!again) return parts;
   }
 }
 
-PartitionedIndex::PartitionedIndex(std::vector<Part> parts, const PackedColumn& keys)
-    : parts_(std::move(parts)) {
-  for (size_t i = 1; i < parts_.size(); ++i)
-    first_keys_.emplace_back(as_text(keys[parts_[i].first]));
-  shape_.keys.size = keys.size;
-  shape_.keys.width = keys.width;
-  shape_.keys.fixed = keys.fixed;
+}  // namespace
+
+Result<std::shared_ptr<PartitionedIndex>> PartitionedIndex::make(DeviceSet& devices,
+                                                                 const IndexView& index,
+                                                                 const IndexRows& rows) {
+  auto parts = make_parts(devices, index.keys.size,
+                          [&](Part* part) { return make_part(devices, index, rows, part); });
+  if (!parts.ok()) return parts.status();
+  std::shared_ptr<PartitionedIndex> made(new PartitionedIndex(std::move(*parts)));
+  for (size_t i = 1; i < made->parts_.size(); ++i)
+    made->first_keys_.emplace_back(as_text(index.keys[made->parts_[i].first]));
+  made->shape_.keys.size = index.keys.size;
+  made->shape_.keys.width = index.keys.width;
+  made->shape_.keys.fixed = index.keys.fixed;
+  return made;
+}
+
+Result<std::shared_ptr<PartitionedIndex>> PartitionedIndex::build(DeviceSet& devices,
+                                                                  const KeyColumn& keys,
+                                                                  const TreeOptions& options) {
+  auto parts = make_parts(devices, keys.size,
+                          [&](Part* part) { return build_part(devices, keys, options, part); });
+  if (!parts.ok()) return parts.status();
+  std::shared_ptr<PartitionedIndex> made(new PartitionedIndex(std::move(*parts)));
+  for (size_t i = 1; i < made->parts_.size(); ++i) {
+    const Part& part = made->parts_[i];
+    std::string& key = made->first_keys_.emplace_back(keys.width, '\0');
+    const std::byte* first = keys.data + part.first * keys.width;
+    STRIDE_TRY(devices.run_on_first(part.device, [&](size_t device) {
+      return devices[device].copy(key.data(), first, keys.width);
+    }));
+  }
+  made->shape_.keys.size = keys.size;
+  made->shape_.keys.width = keys.width;
+  made->shape_.keys.fixed = true;
+  return made;
 }
 
 size_t PartitionedIndex::part_of(Bytes key) const {

@@ -18,7 +18,8 @@ class PartitionedIndex final : public SeveralIndex {
  public:
   struct Part {
     size_t device = 0;
-    uint64_t first = 0, rows = 0;  // ranks of the whole
+    uint64_t first = 0, rows = 0;         // ranks of the whole
+    std::unique_ptr<BackendMemory> keys;  // a copy that the index uses; null: it needs none
     std::shared_ptr<ResidentIndex> index;
   };
 
@@ -26,6 +27,10 @@ class PartitionedIndex final : public SeveralIndex {
   // too few keys or devices. Precondition: the index's bytes are known to be intact.
   static Result<std::shared_ptr<PartitionedIndex>> make(DeviceSet& devices, const IndexView& index,
                                                         const IndexRows& rows);
+  // Likewise of ascending keys of one width, in host memory or that of any devices, which outlive
+  // the result.
+  static Result<std::shared_ptr<PartitionedIndex>> build(DeviceSet& devices, const KeyColumn& keys,
+                                                         const TreeOptions& options);
 
   const std::vector<Part>& parts() const { return parts_; }
   // Of each part but the first.
@@ -47,7 +52,7 @@ class PartitionedIndex final : public SeveralIndex {
   uint64_t memory_bytes() const override;
 
  private:
-  PartitionedIndex(std::vector<Part> parts, const PackedColumn& keys);
+  explicit PartitionedIndex(std::vector<Part> parts) : parts_(std::move(parts)) {}
 
   std::vector<Part> parts_;
   std::vector<std::string> first_keys_;

@@ -1,7 +1,7 @@
 // Keys in the memory of a device, put together by range there.
 //
 //   auto split = split_by_range(*device.cuda_device(), keys, {first_key_of_range_1, ...},
-//                               SplitFor::ranks);
+//                               SplitFor::ranks, memory);
 //   for each range: search (*split)->keys(range) for (*split)->ranks(range), on any device
 //   Status s = (*split)->put_ranks(first_ranks, out);   // out[i]: of keys[i]
 //
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/several/room_cache.h"
 #include "storage/column.h"
 #include "storage/status.h"
 
@@ -23,7 +24,7 @@ class CudaDevice;
 
 enum class SplitFor : uint8_t { ranks, rows };
 
-// Belongs to the thread that has made it. Keys of a range stay in their order.
+// Belongs to the thread that has made it.
 class RangeSplit {
  public:
   static constexpr size_t max_ranges = 16;
@@ -46,9 +47,10 @@ class RangeSplit {
 
 // keys: of one width, in memory that the device reads, at most RangeSplit::max_keys; they stay
 // until the split goes. first_keys: of that width, ascending, of each range but the first; fewer
-// than max_ranges. resource_exhausted: no room on the device.
+// than max_ranges. memory: of the device, which nothing else uses until the split goes.
+// resource_exhausted: no room on the device.
 Result<std::unique_ptr<RangeSplit>> split_by_range(CudaDevice& device, const KeyColumn& keys,
                                                    const std::vector<std::string>& first_keys,
-                                                   SplitFor purpose);
+                                                   SplitFor purpose, const RoomOfDevice& memory);
 
 }  // namespace stride

@@ -294,16 +294,29 @@ Result<std::shared_ptr<ResidentIndex>> SeveralTrees::make_resident(const IndexVi
   return std::shared_ptr<ResidentIndex>(std::move(*parts));
 }
 
-// It lies on the device that has built it, alone.
+// It lies on the device that has built it, alone, or in parts, where it is to be or does not fit.
 Result<std::shared_ptr<ResidentIndex>> SeveralTrees::build_index(const KeyColumn& keys,
                                                                  KeyOrder order,
                                                                  const TreeOptions& options) {
+  const bool can_be_in_parts =
+      order == KeyOrder::ascending && keys.is_fixed() && devices_.working().size() > 1;
+  auto in_parts = [&]() -> Result<std::shared_ptr<ResidentIndex>> {
+    auto parts = PartitionedIndex::build(devices_, keys, options);
+    if (!parts.ok()) return parts.status();
+    return std::shared_ptr<ResidentIndex>(std::move(*parts));
+  };
+  if (can_be_in_parts && devices_.options().in_parts) {
+    auto parts = in_parts();
+    if (parts.status().code() != StatusCode::resource_exhausted) return parts;
+  }
   std::vector<std::shared_ptr<ResidentIndex>> replicas(devices_.size());
-  STRIDE_TRY(devices_.run_on_first(devices_.home_of(keys), [&](size_t device) {
+  const Status status = devices_.run_on_first(devices_.home_of(keys), [&](size_t device) {
     auto made = trees(device).build_index(keys, order, options);
     if (made.ok()) replicas[device] = std::move(*made);
     return made.status();
-  }));
+  });
+  if (status.code() == StatusCode::resource_exhausted && can_be_in_parts) return in_parts();
+  STRIDE_TRY(status);
   return std::shared_ptr<ResidentIndex>(std::make_shared<ReplicatedIndex>(std::move(replicas)));
 }
 

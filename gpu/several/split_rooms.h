@@ -1,35 +1,17 @@
-// Memory of devices for the chunks of a batch that is split by range.
+// The chunks of a batch that is split over the parts of something.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <utility>
 
-#include "gpu/backend.h"
 #include "gpu/several/device_set.h"
+#include "gpu/several/room_cache.h"
 #include "storage/status.h"
 
 namespace stride {
 
 inline constexpr uint64_t chunks_under_way = 3;  // of a device's share
-
-// Memory of a device for what comes from elsewhere, or goes there.
-class ChunkRoom {
- public:
-  // What was there before is lost.
-  Status make(Backend& device, uint64_t bytes) {
-    if (memory_ && memory_->size() >= bytes) return {};
-    auto made = device.allocate(bytes);
-    if (made.ok()) memory_ = std::move(*made);
-    return made.status();
-  }
-  std::byte* data() const { return memory_->data(); }
-
- private:
-  std::unique_ptr<BackendMemory> memory_;
-};
 
 // Calls run(chunk, rooms) for each chunk of a share, some at a time; those of a lane, which has
 // rooms made by Rooms(parts), one after the other.

@@ -20,7 +20,7 @@ constexpr uint64_t max_chunk = uint64_t{1} << 23;  // queries
 struct LaneRooms {
   explicit LaneRooms(size_t parts) : part_keys(parts), part_ranks(parts) {}
 
-  ChunkRoom keys, ranks;                         // of the chunk
+  ChunkRoom keys, ranks, split;                  // of the chunk
   std::vector<ChunkRoom> part_keys, part_ranks;  // of each part, on its device
 };
 
@@ -51,18 +51,19 @@ class ShareSearch {
   Status run_chunk(KeyColumn queries, std::span<uint32_t> out, LaneRooms* rooms) {
     Backend& home = devices_[device_];
     if (!home.is_on_device(queries.data)) {
-      STRIDE_TRY(rooms->keys.make(home, queries.bytes()));
+      STRIDE_TRY(rooms->keys.make(devices_.rooms(device_), queries.bytes()));
       STRIDE_TRY(home.copy(rooms->keys.data(), queries.data, queries.bytes()));
       queries.data = rooms->keys.data();
     }
-    auto split = split_by_range(*home.cuda_device(), queries, parts_.first_keys(), SplitFor::ranks);
+    auto split = split_by_range(*home.cuda_device(), queries, parts_.first_keys(), SplitFor::ranks,
+                                {&devices_.rooms(device_), &rooms->split});
     if (!split.ok()) return split.status();
     std::vector<uint32_t> first_ranks(parts_.parts().size());
     STRIDE_TRY(devices_.run_each(first_ranks.size(), [&](uint64_t i) {
       return search_range(i, (*split)->keys(i), (*split)->ranks(i), rooms, &first_ranks[i]);
     }));
     if (home.is_on_device(out.data())) return (*split)->put_ranks(first_ranks, out.data());
-    STRIDE_TRY(rooms->ranks.make(home, out.size_bytes()));
+    STRIDE_TRY(rooms->ranks.make(devices_.rooms(device_), out.size_bytes()));
     STRIDE_TRY((*split)->put_ranks(first_ranks, reinterpret_cast<uint32_t*>(rooms->ranks.data())));
     return home.copy(out.data(), rooms->ranks.data(), out.size_bytes());
   }
@@ -97,8 +98,8 @@ class ShareSearch {
   Status search_copies(const PartitionedIndex::Part& part, const KeyColumn& queries,
                        std::span<uint32_t> ranks, Backend& there, ChunkRoom* keys,
                        ChunkRoom* found) {
-    STRIDE_TRY(keys->make(there, queries.bytes()));
-    STRIDE_TRY(found->make(there, ranks.size_bytes()));
+    STRIDE_TRY(keys->make(devices_.rooms(part.device), queries.bytes()));
+    STRIDE_TRY(found->make(devices_.rooms(part.device), ranks.size_bytes()));
     STRIDE_TRY(there.copy(keys->data(), queries.data, queries.bytes()));
     const std::span<uint32_t> answers{reinterpret_cast<uint32_t*>(found->data()), ranks.size()};
     IndexView index = part.index->view();

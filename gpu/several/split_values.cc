@@ -23,7 +23,7 @@ constexpr uint64_t max_chunk_rows = 1 << 23;  // whose keys and places take some
 struct ValueRooms {
   explicit ValueRooms(size_t parts) : part_keys(parts), part_places(parts) {}
 
-  ChunkRoom rows;                                 // of the chunk
+  ChunkRoom rows, split;                          // of the chunk
   std::vector<ChunkRoom> part_keys, part_places;  // of each part, on its device
 };
 
@@ -56,12 +56,13 @@ class ShareOfValues {
   // Values go to memory of this device in the order of the queries, and then to the results.
   Status run_chunk(const KeyColumn& queries, const DeviceValues& out, ValueRooms* rooms) {
     Backend& home = devices_[device_];
-    auto split = split_by_range(*home.cuda_device(), queries, index_.first_keys(), SplitFor::rows);
+    auto split = split_by_range(*home.cuda_device(), queries, index_.first_keys(), SplitFor::rows,
+                                {&devices_.rooms(device_), &rooms->split});
     if (!split.ok()) return split.status();
     DeviceValues rows = out;
     const uint64_t value_bytes = queries.size * width_;
     if (!all_reach_) {
-      STRIDE_TRY(rooms->rows.make(home, value_bytes + queries.size));
+      STRIDE_TRY(rooms->rows.make(devices_.rooms(device_), value_bytes + queries.size));
       rows.values = rooms->rows.data();
       if (out.there) rows.there = reinterpret_cast<uint8_t*>(rows.values + value_bytes);
     }
@@ -96,8 +97,8 @@ class ShareOfValues {
     out.places = places;
     if (part.device != device_) {
       const uint64_t place_bytes = queries.size * sizeof *places;
-      STRIDE_TRY(keys_there->make(there, queries.bytes()));
-      STRIDE_TRY(places_there->make(there, place_bytes));
+      STRIDE_TRY(keys_there->make(devices_.rooms(part.device), queries.bytes()));
+      STRIDE_TRY(places_there->make(devices_.rooms(part.device), place_bytes));
       STRIDE_TRY(there.copy(keys_there->data(), queries.data, queries.bytes()));
       STRIDE_TRY(there.copy(places_there->data(), places, place_bytes));
       queries = KeyColumn::fixed(keys_there->data(), queries.width, queries.size);

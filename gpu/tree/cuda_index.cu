@@ -12,6 +12,7 @@
 #include "gpu/tree/cuda_index.h"
 #include "gpu/tree/cuda_search.cuh"
 #include "gpu/tree/directory.h"
+#include "gpu/tree/least_behind.h"
 #include "gpu/tree/tree_build.h"
 #include "gpu/tree/tree_build_host.h"
 
@@ -107,10 +108,14 @@ class CudaIndex final : public CudaResident {
           directory_.data());
     } else {
       auto size = static_cast<uint32_t>(index_.keys.size);
+      cuda_check(
+          cudaMemsetAsync(directory_.data(), 0xFF, starts * sizeof(uint32_t), space.stream()),
+          "make a directory");
       with_keys(index_.keys, [&](const auto& keys) {
-        fill_directory<<<blocks_for(uint64_t{size} + 1), block_threads, 0, space.stream()>>>(
+        mark_directory<<<blocks_for(uint64_t{size} + 1), block_threads, 0, space.stream()>>>(
             keys, size, index_.tree.prefix_bits, index_.directory_bits, directory_.data());
       });
+      take_least_behind(space.policy(), directory_.data(), starts);
     }
     cuda_check(cudaGetLastError(), "make a directory");
     index_.directory = directory_.data();

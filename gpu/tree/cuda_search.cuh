@@ -406,16 +406,16 @@ __global__ inline void __launch_bounds__(256)
   out[i] = {first, max(first, last)};
 }
 
-// The starts of a directory, of bits after the shared ones: key i fills the slots after that of the
-// key before, up to its own.
+// Marks the starts of a directory, of bits after the shared ones: where the first key of a slot is,
+// and the end. Those in between take the next one's (least_behind.h).
 template <class Keys>
-__global__ void fill_directory(Keys keys, uint32_t count, uint32_t prefix_bits, uint32_t bits,
+__global__ void mark_directory(Keys keys, uint32_t count, uint32_t prefix_bits, uint32_t bits,
                                uint32_t* directory) {
   uint64_t i = this_thread();
   if (i > count) return;
-  uint64_t slot = i == count ? uint64_t{1} << bits : keys.bits(i, prefix_bits, bits);
-  uint64_t from = i == 0 ? 0 : uint64_t{keys.bits(i - 1, prefix_bits, bits)} + 1;
-  for (uint64_t s = from; s <= slot; ++s) directory[s] = static_cast<uint32_t>(i);
+  const uint64_t slot = i == count ? uint64_t{1} << bits : keys.bits(i, prefix_bits, bits);
+  const bool is_first = i == 0 || i == count || keys.bits(i - 1, prefix_bits, bits) != slot;
+  if (is_first) directory[slot] = static_cast<uint32_t>(i);
 }
 
 // A directory of fewer bits than the root has: every so many of its starts.

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/tree/least_behind.h"
 #include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_passes.h"
@@ -190,6 +191,15 @@ class TreeBuilder {
       builder.over_keys(level.shape.stride, op);
     }
     void rank_words() { builder.rank_words(level.words, words_per_node); }
+    // Then no task may be much longer than others.
+    static constexpr bool thread_a_key = Space::keys_per_task == 1;
+    void unmark_starts(uint32_t unmarked) {
+      thrust::fill_n(builder.space_.policy(), level.starts.data(), level.shape.starts, unmarked);
+    }
+    // Each start becomes the least of it and those behind it.
+    void take_next_starts() {
+      take_least_behind(builder.space_.policy(), level.starts.data(), level.shape.starts);
+    }
   };
 
   void fill(Level& level) {

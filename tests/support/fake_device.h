@@ -120,6 +120,12 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     return std::shared_ptr<ResidentIndex>(
         std::make_shared<Copy>(index, rows, bytes, &counters_.used));
   }
+  Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
+                                                     const TreeOptions& options) override {
+    auto built = to_.build_index(keys, order, options);
+    if (!built.ok()) return built;
+    return make_resident((*built)->view(), {});
+  }
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,

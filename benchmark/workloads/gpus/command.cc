@@ -22,6 +22,8 @@ struct GpusArguments {
   std::string value_queries = "10m";
   uint32_t value_bytes = 32;
   std::string scatter_sources = "100m", scatter_targets = "1m";
+  std::string set_vectors = "50m";
+  double zipf = 0;
   std::string min_share, min_device_share;
   unsigned rounds = 3;
   std::vector<std::string> prefixes = {"benchmark/data/prefixes_ipv4_country.tsv.zst",
@@ -47,6 +49,7 @@ Result<GpusOptions> parse(const GpusArguments& gpus) {
       {"--value-queries", {&gpus.value_queries, &options.value_queries}},
       {"--scatter-sources", {&gpus.scatter_sources, &options.scatter_sources}},
       {"--scatter-targets", {&gpus.scatter_targets, &options.scatter_targets}},
+      {"--set-vectors", {&gpus.set_vectors, &options.set_vectors}},
       {"--min-share", {&gpus.min_share, &options.cut.min_share}},
       {"--min-device-share", {&gpus.min_device_share, &options.cut.min_device_share}}};
   for (const auto& [name, count] : counts) {
@@ -58,6 +61,7 @@ Result<GpusOptions> parse(const GpusArguments& gpus) {
   options.one_gpu = gpus.kind == "one-gpu";
   options.cut.in_parts = gpus.placement == "parts";
   options.value_bytes = gpus.value_bytes;
+  options.zipf = gpus.zipf;
   options.prefixes = gpus.prefixes;
   options.rounds = gpus.rounds;
   options.timing.repeats = gpus.common.repeats;
@@ -92,6 +96,12 @@ void add_gpus(CLI::App* command, GpusArguments* gpus) {
       ->capture_default_str();
   command->add_option("--keys", gpus->keys, "Random keys of 8 bytes")->capture_default_str();
   command->add_option("--queries", gpus->queries, "Searches in one call")->capture_default_str();
+  command
+      ->add_option("--zipf", gpus->zipf,
+                   "Queries are keys of which the k-th hottest is as likely as 1 / k^ZIPF; 0: all "
+                   "alike, and nine of ten are there")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
   command->add_option("--value-queries", gpus->value_queries, "Gets in one call, at most --queries")
       ->capture_default_str();
   command->add_option("--value-bytes", gpus->value_bytes, "Of the value of each key")
@@ -105,6 +115,11 @@ void add_gpus(CLI::App* command, GpusArguments* gpus) {
       ->add_option("--scatter-sources", gpus->scatter_sources, "Numbers that are added in one call")
       ->capture_default_str();
   command->add_option("--scatter-targets", gpus->scatter_targets, "Sums that they are added to")
+      ->capture_default_str();
+  command
+      ->add_option("--set-vectors", gpus->set_vectors,
+                   "Vectors of 4 words that are put into a set of slots in one call, each twice on "
+                   "average")
       ->capture_default_str();
   add_gpus_cut(command, gpus);
   command
@@ -122,6 +137,7 @@ void add_gpus(CLI::App* command, GpusArguments* gpus) {
       "take 0.2 s or more, and of the rounds. Nine of ten queries are found. Queries and answers\n"
       "lie in the memory of the devices, spread evenly over them (devices), in that of the first\n"
       "(first), in pinned host memory and in any host memory. get copies values to host memory.\n"
+      "put is find_or_put of a set that was emptied before.\n"
       "All answers are compared with those of binary searches on the host. The files that are "
       "read\n"
       "by default are found from the source tree's root.");
@@ -133,6 +149,7 @@ Status run_gpus_command(const GpusArguments& gpus) {
   STRIDE_TRY(check_memory(options->queries * bytes_a_gpus_query, "the queries", "lower --queries"));
   STRIDE_TRY(check_memory(options->scatter_sources * 3 * sizeof(uint32_t), "the numbers to add",
                           "lower --scatter-sources"));
+  STRIDE_TRY(check_memory(options->set_vectors * 50, "the vectors", "lower --set-vectors"));
   STRIDE_TRY(check_memory(options->keys * (40 + uint64_t{options->value_bytes}), "the keys",
                           "lower --keys or --value-bytes"));
   return measure_and_show(

@@ -1,8 +1,11 @@
 #include "benchmark/workloads/gpus/data.h"
 
+#include <cstring>
 #include <random>
+#include <string>
 #include <utility>
 
+#include "benchmark/datasets/scatter_data.h"
 #include "benchmark/peers/route_intervals.h"
 
 namespace stride::benchmark {
@@ -10,6 +13,14 @@ namespace {
 
 constexpr uint64_t min_values_per_part = 4096;
 constexpr double hit_rate = 0.9;
+
+// A number for each one, which looks random (the finalizer of SplitMix64; Steele, Lea, Flood,
+// OOPSLA 2014).
+uint64_t mixed(uint64_t x) {
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+  return x ^ x >> 31;
+}
 
 PackedColumn packed(const std::byte* data, uint32_t width, uint64_t rows) {
   PackedColumn column;
@@ -37,6 +48,7 @@ Result<std::unique_ptr<GpusData>> GpusData::make(const GpusOptions& options, Bac
   STRIDE_TRY(data->make_keys(options, host, parallel));
   STRIDE_TRY(data->make_routes(options, host, parallel));
   STRIDE_TRY(data->make_sums(options, host));
+  data->make_vectors(options, parallel);
   return data;
 }
 
@@ -49,6 +61,7 @@ Status GpusData::make_keys(const GpusOptions& options, Backend& host, Parallel* 
       {.queries = options.queries, .hit_rate = hit_rate, .seed = options.seed}, parallel);
   if (!drawn.ok()) return drawn.status();
   queries = std::move(*drawn);
+  if (options.zipf > 0) STRIDE_TRY(replace_queries(options, parallel));
   found.resize(options.queries);
   lower_bounds.resize(options.queries);
   keys->sorted().find_ranks(queries.view(), parallel, found);
@@ -62,6 +75,56 @@ Status GpusData::make_keys(const GpusOptions& options, Backend& host, Parallel* 
                             values[rank * value_bytes + at] = value_byte(rank, at);
                       });
   return host.tree_index().build_tree(packed_keys(), {}, &tree);
+}
+
+Status GpusData::replace_queries(const GpusOptions& options, Parallel* parallel) {
+  if (keys->size() > UINT32_MAX) return Status::invalid("--zipf takes up to 2^32 keys");
+  const KeyColumn all = keys->shuffled();
+  const OwnedIndexes hot =
+      make_targets({.sources = options.queries,
+                    .targets = keys->size(),
+                    .distribution = {"zipf", TargetDistribution::Kind::zipf, options.zipf},
+                    .seed = options.seed},
+                   sizeof(uint32_t), parallel);
+  parallel->for_parts(options.queries, min_rows_per_part, [&](unsigned, uint64_t i, uint64_t end) {
+    for (; i < end; ++i) std::memcpy(&queries.data[i * all.width], all[hot[i]].data(), all.width);
+  });
+  return {};
+}
+
+void GpusData::make_vectors(const GpusOptions& options, Parallel* parallel) {
+  const uint64_t n = options.set_vectors, numbers = n / 2 + 1;
+  vectors.resize(n * set_words);
+  vector_numbers.resize(n);
+  parallel->for_parts(n, min_rows_per_part, [&](unsigned, uint64_t i, uint64_t end) {
+    for (; i < end; ++i) {
+      vector_numbers[i] = static_cast<uint32_t>(mixed(i + (options.seed << 40)) % numbers);
+      for (uint32_t word = 0; word < set_words; ++word)
+        vectors[i * set_words + word] =
+            static_cast<uint32_t>(mixed(vector_numbers[i] + (uint64_t{word} << 40)) >> 32);
+    }
+  });
+  std::vector<bool> seen(numbers);
+  for (uint32_t number : vector_numbers) {
+    different_vectors += !seen[number];
+    seen[number] = true;
+  }
+}
+
+Status GpusData::check_put(std::span<const uint64_t> ids, std::span<const uint64_t> was_new) const {
+  BulkVector<uint64_t> id_of(vector_numbers.size() / 2 + 1);
+  std::fill(id_of.begin(), id_of.end(), VectorSet::absent);
+  uint64_t news = 0;
+  for (uint64_t i = 0; i < ids.size(); ++i) {
+    uint64_t& id = id_of[vector_numbers[i]];
+    news += was_new[i / 64] >> i % 64 & 1;
+    if (id == VectorSet::absent) id = ids[i];
+    if (id != ids[i] || id == VectorSet::absent)
+      return Status(StatusCode::corruption, "wrong id of vector " + std::to_string(i));
+  }
+  if (news == different_vectors) return {};
+  return Status(StatusCode::corruption, std::to_string(news) + " new vectors, and not " +
+                                            std::to_string(different_vectors));
 }
 
 Status GpusData::make_sums(const GpusOptions& options, Backend& host) {

@@ -13,6 +13,8 @@
 
 namespace stride::benchmark {
 
+inline constexpr uint32_t set_words = 4;
+
 struct GpusData {
   // invalid_argument: files without prefixes of IPv4, and what TreeKeys and read_routes() return.
   static Result<std::unique_ptr<GpusData>> make(const GpusOptions& options, Backend& host,
@@ -33,8 +35,16 @@ struct GpusData {
   BulkVector<uint32_t> matched;
   std::vector<uint32_t> targets;  // of numbers that are added up; they are these numbers too
   std::vector<int32_t> sums;
+  BulkVector<uint32_t> vectors;  // of set_words each, of which vector_numbers says which are equal
+  BulkVector<uint32_t> vector_numbers;
+  uint64_t different_vectors = 0;
+
+  // corruption: not what a set may say of its vectors that were put when it was empty.
+  Status check_put(std::span<const uint64_t> ids, std::span<const uint64_t> was_new) const;
 
  private:
+  Status replace_queries(const GpusOptions& options, Parallel* parallel);
+  void make_vectors(const GpusOptions& options, Parallel* parallel);
   Status make_keys(const GpusOptions& options, Backend& host, Parallel* parallel);
   Status make_sums(const GpusOptions& options, Backend& host);
   Status make_routes(const GpusOptions& options, Backend& host, Parallel* parallel);

@@ -10,6 +10,7 @@
 #include "benchmark/harness/machine.h"
 #include "benchmark/workloads/gpus/data.h"
 #include "benchmark/workloads/gpus/machine.h"
+#include "benchmark/workloads/gpus/model.h"
 
 namespace stride::benchmark {
 namespace {
@@ -63,17 +64,23 @@ class GpusRun {
   // Values that go to the memory of the devices.
   Status measure_get_there(Place where, const char* place_name);
   Status measure_scatter(Place where, const char* place_name);
+  Status measure_put(Place where, const char* place_name);
+  // Builds the index of all keys, which ascend.
+  Status measure_build(Place where, const char* place_name);
   Status get(size_t machine, const KeyColumn& queries);
   Status check_values(const KeyColumn& queries) const;
   Status check_value_places(const std::string& phase, uint64_t queries) const;
-  // Times call(machine) on each machine in turn, round by round.
-  Status measure(const std::string& phase, uint64_t records,
-                 const std::function<Status(size_t machine)>& call);
+  // Times call(machine, seconds), as TimedCall says, on each machine in turn, round by round.
+  Status measure_timed(const std::string& phase, uint64_t records,
+                       const std::function<Status(size_t machine, double* seconds)>& call);
+  // The same of call(machine) as a whole.
+  template <class Call>
+  Status measure(const std::string& phase, uint64_t records, const Call& call) {
+    return measure_timed(phase, records, [&](size_t machine, double* seconds) {
+      return timed([&] { return call(machine); })(seconds);
+    });
+  }
   ResultRow prototype(const GpusMachine& machine) const;
-  void set_limits();
-  double one_device_rate(const std::string& phase) const;
-  // What the model allows; 0: it says nothing.
-  double limit_of(const ResultRow& row, const GpusMachine& machine) const;
 
   const GpusOptions& options_;
   const Progress& progress_;
@@ -101,7 +108,13 @@ Status GpusRun::run(std::vector<ResultRow>* rows) {
   STRIDE_TRY(measure_get_there(Place::first, "first"));
   STRIDE_TRY(measure_scatter(Place::devices, "devices"));
   STRIDE_TRY(measure_scatter(Place::pinned, "pinned"));
-  set_limits();
+  STRIDE_TRY(measure_put(Place::devices, "devices"));
+  STRIDE_TRY(measure_put(Place::pinned, "pinned"));
+  if (options_.cut.in_parts) {
+    STRIDE_TRY(measure_build(Place::devices, "devices"));
+    STRIDE_TRY(measure_build(Place::pinned, "pinned"));
+  }
+  for (const auto& machine : machines_) set_gpus_limits(options_, *machine, rows_);
   std::move(rows_.begin(), rows_.end(), std::back_inserter(*rows));
   return {};
 }
@@ -346,6 +359,72 @@ Status GpusRun::measure_scatter(Place where, const char* place_name) {
   return {};
 }
 
+Status GpusRun::measure_put(Place where, const char* place_name) {
+  const uint64_t n = options_.set_vectors, bit_words = (n + 63) / 64;
+  struct Columns {
+    std::unique_ptr<VectorSet> set;
+    std::unique_ptr<BackendMemory> vectors, results;  // ids, and bits behind them
+    std::span<uint64_t> ids(uint64_t rows) const {
+      return {reinterpret_cast<uint64_t*>(results->data()), rows};
+    }
+  };
+  std::vector<Columns> columns(machines_.size());
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    GpusMachine& machine = *machines_[i];
+    auto set = machine.backend().sets().make_vector_set(
+        {.words = set_words, .form = VectorForm::slots, .capacity = n});
+    if (!set.ok()) return explain(machine.name(), set.status());
+    columns[i].set = std::move(*set);
+    for (auto [memory, bytes] : {std::pair{&columns[i].vectors, n * set_words * 4},
+                                 std::pair{&columns[i].results, (n + bit_words) * 8}}) {
+      auto made = allocate(where, machine, bytes);
+      if (!made.ok()) return explain(machine.name(), made.status());
+      *memory = std::move(*made);
+    }
+    STRIDE_TRY(machine.backend().copy(columns[i].vectors->data(), data_->vectors.data(),
+                                      n * set_words * 4));
+  }
+  auto put = [&](size_t machine, double* seconds) -> Status {
+    const Columns& here = columns[machine];
+    STRIDE_TRY(here.set->clear());
+    const std::span<uint64_t> results = here.ids(n + bit_words);
+    return timed([&] {
+      return here.set->find_or_put(KeyColumn::fixed(here.vectors->data(), set_words * 4, n),
+                                   results.first(n), results.subspan(n));
+    })(seconds);
+  };
+  const std::string phase = std::string("put_") + place_name;
+  STRIDE_TRY(measure_timed(phase, n, put));
+  BulkVector<uint64_t> results(n + bit_words);
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    STRIDE_TRY(machines_[i]->backend().copy(results.data(), columns[i].results->data(),
+                                            results.size() * 8));
+    const std::span<const uint64_t> all(results);
+    STRIDE_TRY(explain(phase + ", " + machines_[i]->name(),
+                       data_->check_put(all.first(n), all.subspan(n))));
+  }
+  return {};
+}
+
+Status GpusRun::measure_build(Place where, const char* place_name) {
+  const KeyColumn sorted = data_->keys->sorted().view();
+  std::vector<std::unique_ptr<BackendMemory>> keys;
+  for (const auto& machine : machines_) {
+    auto made = allocate(where, *machine, sorted.bytes());
+    if (!made.ok()) return explain(machine->name(), made.status());
+    STRIDE_TRY(machine->backend().copy((*made)->data(), sorted.data, sorted.bytes()));
+    keys.push_back(std::move(*made));
+  }
+  return measure(std::string("build_") + place_name, sorted.size, [&](size_t machine) {
+    return machines_[machine]
+        ->backend()
+        .tree_index()
+        .build_index(KeyColumn::fixed(keys[machine]->data(), sorted.width, sorted.size),
+                     KeyOrder::ascending, {})
+        .status();
+  });
+}
+
 ResultRow GpusRun::prototype(const GpusMachine& machine) const {
   ResultRow row;
   row.workload = "gpus";
@@ -358,6 +437,7 @@ ResultRow GpusRun::prototype(const GpusMachine& machine) const {
                  {"keys", static_cast<double>(data_->keys->size())},
                  {"prefixes", static_cast<double>(data_->routes->size())},
                  {"value_bytes", options_.value_bytes},
+                 {"zipf", options_.zipf},
                  {"seed", static_cast<double>(options_.seed)},
                  {"bus_both_bytes_per_second", machine.limits().bus_both_bytes_per_second},
                  {"bus_out_bytes_per_second", machine.limits().bus_out_bytes_per_second},
@@ -367,57 +447,17 @@ ResultRow GpusRun::prototype(const GpusMachine& machine) const {
   return row;
 }
 
-Status GpusRun::measure(const std::string& phase, uint64_t records,
-                        const std::function<Status(size_t machine)>& call) {
+Status GpusRun::measure_timed(const std::string& phase, uint64_t records,
+                              const std::function<Status(size_t machine, double* seconds)>& call) {
   for (unsigned round = 0; round < options_.rounds; ++round) {
     for (size_t i = 0; i < machines_.size(); ++i) {
       TimedPhases phases(options_.timing, prototype(*machines_[i]),
                          "round " + std::to_string(round + 1), &progress_);
-      STRIDE_TRY(phases.measure(phase, records, timed([&] { return call(i); })));
+      STRIDE_TRY(phases.measure(phase, records, [&](double* s) { return call(i, s); }));
       rows_.push_back(std::move(phases.rows()[0]));
     }
   }
   return {};
-}
-
-// The best of the rounds.
-double GpusRun::one_device_rate(const std::string& phase) const {
-  double rate = 0;
-  for (const ResultRow& row : rows_)
-    if (row.phase == phase && row.number_of("devices") == 1)
-      rate = std::max(rate, row.records_per_second());
-  return rate;
-}
-
-double GpusRun::limit_of(const ResultRow& row, const GpusMachine& machine) const {
-  const auto gpus = options_.one_gpu ? 1.0 : static_cast<double>(machine.devices());
-  const GpusLimits& limits = machine.limits();
-  const size_t cut = row.phase.rfind('_');
-  const std::string name = row.phase.substr(0, cut), where = row.phase.substr(cut + 1);
-  if (name == "get" && where == "host")
-    return std::min(gpus * one_device_rate("find_devices"),
-                    limits.bus_out_bytes_per_second / (options_.value_bytes + sizeof(uint64_t)));
-  double searched = gpus * one_device_rate(name + "_devices");
-  // Of the queries that a device has, those of the other parts go there and their ranks come back.
-  const uint64_t answer_bytes = name == "get" ? options_.value_bytes : sizeof(uint32_t);
-  if (options_.cut.in_parts && gpus > 1 && name != "scatter")
-    searched = std::min(searched, gpus * gpus / (gpus - 1) * limits.link_bytes_per_second /
-                                      (sizeof(uint64_t) + answer_bytes));
-  const double query_bytes = name == "match" ? 4 : 8;  // of a source, its target and number
-  if (where == "devices") return searched;
-  if (where == "pinned" || where == "host")
-    return std::min(searched, limits.bus_both_bytes_per_second / query_bytes);
-  if (where == "first" && gpus > 1)
-    return std::min(searched, gpus / (gpus - 1) * limits.link_bytes_per_second / query_bytes);
-  return where == "first" ? searched : 0;
-}
-
-void GpusRun::set_limits() {
-  for (ResultRow& row : rows_)
-    for (const auto& machine : machines_)
-      if (row.configuration == machine->name())
-        if (double limit = limit_of(row, *machine); limit > 0)
-          row.numbers["limit_per_second"] = limit;
 }
 
 }  // namespace

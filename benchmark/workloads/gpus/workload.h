@@ -25,10 +25,13 @@ struct GpusOptions {
   std::vector<uint64_t> devices = {1};  // how many; 1 is among them
   uint64_t keys = 10'000'000;           // random, of 8 bytes
   uint64_t queries = 100'000'000;       // of a call
+  double zipf =
+      0;  // the k-th hottest key is as likely as 1 / k^zipf; 0: all alike, nine of ten hit
   uint64_t value_queries = 10'000'000;  // of a call that copies values
   uint32_t value_bytes = 32;
   uint64_t scatter_sources = 100'000'000;  // of a call that adds numbers up
   uint64_t scatter_targets = 1'000'000;
+  uint64_t set_vectors = 50'000'000;  // of 4 words, that are put into a set in one call
   std::vector<std::string> prefixes;  // files, as read_routes() takes them
   SeveralOptions cut{};
   unsigned rounds = 3;

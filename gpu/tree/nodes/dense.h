@@ -32,6 +32,26 @@ struct FillDense {
   }
 };
 
+// The same in two steps, of which none is as long as a gap between two keys: marks the slot of each
+// first key in one, and where the node ends; starts that are not marked take the next one's.
+struct MarkDense {
+  static constexpr uint32_t unmarked = UINT32_MAX;  // more than any rank
+  uint32_t* starts;
+
+  template <class Level>
+  STRIDE_HD uint64_t operator()(const Level& level, uint32_t node, uint32_t begin,
+                                uint32_t end) const {
+    const uint32_t slots = uint32_t{1} << level.stride;
+    uint32_t* const base = starts + uint64_t{node} * (slots + 1);
+    for (uint32_t rank = begin; rank < end; ++rank) {
+      const uint32_t slot = level.slot(node, rank);
+      if (rank == level.spans[node].first || level.slot(node, rank - 1) != slot) base[slot] = rank;
+    }
+    if (end == level.spans[node].last) base[slots] = end;
+    return 0;
+  }
+};
+
 struct DenseNodes {
   static constexpr NodeKind kind = NodeKind::dense;
   static constexpr const char* name = "dense";
@@ -44,7 +64,13 @@ struct DenseNodes {
 
   template <class Passes>
   static void fill(Passes& passes, uint32_t, RankedWord*, uint32_t* starts) {
-    passes.over_keys(FillDense{starts});
+    if constexpr (Passes::thread_a_key) {
+      passes.unmark_starts(MarkDense::unmarked);
+      passes.over_keys(MarkDense{starts});
+      passes.take_next_starts();
+    } else {
+      passes.over_keys(FillDense{starts});
+    }
   }
 
   static bool check_node(const LevelRef& level, uint32_t, uint32_t, uint64_t* entries) {

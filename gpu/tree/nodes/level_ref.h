@@ -12,7 +12,8 @@
 //
 //     // Construction: sets the starts, and the words, which are zero before. passes has
 //     // over_keys(op), which calls op(level, node, begin, end) for parts of each node's ranks
-//     // (tree_passes.h), and rank_words(), which sets `before` of all words.
+//     // (tree_passes.h), rank_words(), which sets `before` of all words, and, where thread_a_key,
+//     // unmark_starts(number) and take_next_starts() (tree_build.h).
 //     static void fill(Passes& passes, uint32_t stride, RankedWord* words, uint32_t* starts);
 //     // Whether the words of a node that begins at `start` lead nowhere else; says how many
 //     // entries it has, fewer than its starts by one.

@@ -23,6 +23,7 @@ class GpusCommandTest : public CommandLineFixture {
                      {"--value-queries", "1k"},
                      {"--scatter-sources", "20k"},
                      {"--scatter-targets", "100"},
+                     {"--set-vectors", "10k"},
                      {"--min-share", "100"},
                      {"--min-device-share", "100"},
                      {"--prefixes", prefixes_},
@@ -46,7 +47,7 @@ TEST_CASE_METHOD(GpusCommandTest, "GpusCommandTest.MeasuresWhereThereIsADevice",
   }
   CHECK_MESSAGE(out_.find("find devices") != std::string::npos, out_);
   CHECK(read_rows(json_).size() > 20u);
-  CHECK(gpus({"--placement", "parts"}) == 0);
+  CHECK(gpus({"--placement", "parts", "--zipf", "1.1"}) == 0);
   CHECK_MESSAGE(out_.find("lower bound devices") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find("match") == std::string::npos, out_);
 }

@@ -9,6 +9,7 @@
 
 #include "gpu/backend.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/sanitizers.h"
 
@@ -19,9 +20,14 @@ using Vector = std::vector<uint32_t>;
 struct SetSide {
   std::string name;
   unsigned threads;
+  size_t devices;  // over which sets are spread; 0: the host's
+  bool fakes = false;
 };
 
-inline std::vector<SetSide> sides() { return {{"host1", 1}, {"host4", 4}, {"cuda", 0}}; }
+inline std::vector<SetSide> sides() {
+  return {
+      {"host1", 1, 0}, {"host4", 4, 0}, {"fakes3", 2, 3, true}, {"cuda", 2, 1}, {"cuda4", 2, 4}};
+}
 
 struct Form {
   std::string name;
@@ -44,13 +50,24 @@ class VectorSetTest {
   RunsWith name_{side_.name + "_" + form_.name};
 
   VectorSetTest() {
-    if (side_.name != "cuda") {
+    if (side_.devices == 0) {
       backend_ = Backend::host(side_.threads);
       return;
     }
-    auto device = Backend::cuda({.host_threads = 2});
+    if (side_.devices > 1 && dense()) SKIP("sets with ids in order are one device's");
+    if (under_sanitizer && side_.fakes) SKIP("SeveralSetsTest has such sets");
+    std::vector<std::shared_ptr<Backend>> devices;
+    for (size_t i = 0; i < side_.devices; ++i) devices.push_back(make_device());
+    // Sets of any size are spread, and few vectors make several shares.
+    auto made = Backend::several(std::move(devices), {.min_share = 64, .min_device_share = 0});
+    REQUIRE_OK(made);
+    backend_ = std::move(*made);
+  }
+  std::shared_ptr<Backend> make_device() const {
+    if (side_.fakes) return std::make_shared<FakeDevice>(uint64_t{1} << 30);
+    auto device = Backend::cuda({.host_threads = side_.threads});
     if (!device.ok()) SKIP(device.status().to_string());
-    backend_ = std::move(*device);
+    return std::move(*device);
   }
   bool dense() const { return form_.form == VectorForm::dense; }
   // Calls test() with words_ set to each length.
@@ -84,7 +101,7 @@ class VectorSetTest {
                    : static_cast<uint32_t>(rng());
     return out;
   }
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   uint32_t words_ = 0;
 };
 

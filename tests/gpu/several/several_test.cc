@@ -181,6 +181,50 @@ TEST_CASE_METHOD(SeveralTest, "SeveralTest.SearchesIndexesInParts", "[SeveralTes
   }
 }
 
+// Ascending keys in host memory, spread over the devices, or on each of them, whose index is built
+// in parts.
+TEST_CASE_METHOD(SeveralTest, "SeveralTest.BuildsIndexesInParts", "[SeveralTest]") {
+  if (devices_.size() < 2) SKIP("one device");
+  Random random(seed());
+  const std::unique_ptr<Backend> backend = devices_.backend_in_parts();
+  std::vector<Backend*> places = {nullptr, backend.get()};
+  for (const auto& device : devices_.devices()) places.push_back(device.get());
+  for (uint32_t width : {8, 13}) {
+    for (size_t n : {size_t{10}, size_t{1000}, 650 * devices_.size()}) {
+      auto make = [&](size_t count) {
+        Keys made;
+        while (made.size() < count) made.push_back(random_bytes(random, width));
+        return made;
+      };
+      const Keys keys = sorted_unique(make(n));
+      Keys queries = make(500);
+      for (size_t i = 0; i < 1000; ++i) queries.push_back(keys[random() % keys.size()]);
+      const OwnedColumn owned(keys, true), asked(queries, true);
+      for (Backend* place : places) {
+        std::unique_ptr<BackendMemory> memory;
+        KeyColumn column = owned.column();
+        if (place) {
+          memory = copy_to_backend(*place, column.data, column.bytes());
+          column.data = memory->data();
+        }
+        auto built = backend->tree_index().build_index(column, KeyOrder::ascending, {});
+        REQUIRE_OK(built);
+        const std::string in_parts = "a part on each of " + std::to_string(devices_.size());
+        if (n > 700) CHECK((*built)->placement().starts_with(in_parts));
+        std::vector<uint32_t> found(queries.size()), lower(queries.size());
+        REQUIRE_OK(backend->tree_index().find_ranks((*built)->view(), asked.column(), found));
+        REQUIRE_OK(backend->tree_index().lower_bound((*built)->view(), asked.column(), lower));
+        for (size_t i = 0; i < queries.size(); ++i) {
+          const uint32_t rank = rank_below(keys, queries[i]);
+          const bool is_there = rank < keys.size() && keys[rank] == queries[i];
+          REQUIRE(found[i] == (is_there ? rank : Location::absent));
+          REQUIRE(lower[i] == rank);
+        }
+      }
+    }
+  }
+}
+
 // A part that is lost with its device is searched on the host.
 TEST_CASE_METHOD(SeveralTest, "SeveralTest.TheHostDoesLostParts", "[SeveralTest]") {
   if (devices_.size() < 2) SKIP("one device");
