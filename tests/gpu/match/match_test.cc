@@ -153,6 +153,7 @@ class Case {
   void expect_answers(const std::vector<uint32_t>& out, const std::vector<uint32_t>& expected) {
     REQUIRE(out.size() == expected.size());
     for (size_t i = 0; i < out.size(); ++i) {
+      if (out[i] == expected[i]) continue;  // an assertion takes longer than a search
       REQUIRE_MESSAGE(out[i] == expected[i], "address " << i << " of " << out.size() << ", "
                                                         << ranks_.size() << " prefixes of "
                                                         << address_bits_ << " bits");

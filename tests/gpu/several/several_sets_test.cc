@@ -1,6 +1,7 @@
 // Sets that are spread over several devices beside a std::map: vectors, ids and bits in the memory
 // of devices, sets that do not grow, and devices that fail or have no room. What sets do otherwise
 // is tested with those of one device (tests/gpu/set).
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -62,15 +63,16 @@ class Known {
       if (bits[i / 64] >> i % 64 & 1) {
         REQUIRE_MESSAGE(news.insert(vector).second, "row " << i << " is new twice");
         REQUIRE_MESSAGE(known == ids_.end(), "row " << i << " is not new");
-      } else if (known != ids_.end()) {
+      } else if (known != ids_.end() && ids[i] != known->second) {
         REQUIRE(ids[i] == known->second);
       }
     }
     for (size_t i = 0; i < ids.size(); ++i) {
       const Words vector = at(all, i);
-      REQUIRE_MESSAGE((news.contains(vector) || ids_.contains(vector)), "row " << i << " is lost");
+      const bool is_there = news.contains(vector) || ids_.contains(vector);
+      if (!is_there) REQUIRE_MESSAGE(is_there, "row " << i << " is lost");
       const auto [known, is_first] = ids_.emplace(vector, ids[i]);
-      REQUIRE(known->second == ids[i]);
+      if (known->second != ids[i]) REQUIRE(known->second == ids[i]);
       if (is_first) REQUIRE_MESSAGE(given_.insert(ids[i]).second, "an id is given twice");
     }
   }
@@ -134,7 +136,7 @@ TEST_CASE_METHOD(SeveralSetsTest, "SeveralSetsTest.ColumnsAnywhere", "[SeveralSe
     REQUIRE_OK(made);
     VectorSet& set = **made;
     Known known(one.words);
-    for (size_t n : {1, 63, 64, 65, 1000, 20'000}) {
+    for (size_t n : {1, 63, 64, 65, 1000, smaller_under_sanitizers(20'000, 3'000)}) {
       for (Backend* place : places) {
         const Words all = random_words(random, n, one.words, 1 + random() % (2 * n));
         std::vector<uint64_t> ids(n, 12345), bits((n + 63) / 64, ~uint64_t{0}), found(n);
@@ -157,7 +159,7 @@ TEST_CASE_METHOD(SeveralSetsTest, "SeveralSetsTest.ColumnsAnywhere", "[SeveralSe
           REQUIRE_OK(place->copy(vectors.data(), rows.data(), vectors.size() * 4));
         }
         known.expect(all, ids, bits);
-        for (uint64_t id : ids) REQUIRE(id < set.id_limit());
+        REQUIRE(*std::max_element(ids.begin(), ids.end()) < set.id_limit());
         for (size_t i = n; i < bits.size() * 64; ++i) REQUIRE((bits[i / 64] >> i % 64 & 1) == 0u);
         REQUIRE(found == ids);
         REQUIRE(vectors == all);
