@@ -53,12 +53,14 @@ class SeveralBackend final : public Backend {
       std::vector<CudaDevice*> all;
       for (size_t i = 0; i < devices_.size(); ++i) all.push_back(devices_[i].cuda_device());
       auto spread = allocate_spread(all, bytes);
+      if (spread.status().code() == StatusCode::resource_exhausted && devices_.drop_rooms())
+        spread = allocate_spread(all, bytes);
       if (spread.ok()) return spread;
     }
-    return on_first([&](Backend& device) { return device.allocate(bytes); });
+    return devices_.make_on_first([&](Backend& device) { return device.allocate(bytes); });
   }
   Result<std::unique_ptr<BackendMemory>> allocate_host(uint64_t bytes) override {
-    return on_first([&](Backend& device) { return device.allocate_host(bytes); });
+    return devices_.make_on_first([&](Backend& device) { return device.allocate_host(bytes); });
   }
   bool is_on_device(const void* p) const override {
     return devices_.home_of(p) != no_device_number;
@@ -92,16 +94,6 @@ class SeveralBackend final : public Backend {
     return devices_.run_on_first(
         home != no_device_number ? home : devices_.home_of(from),
         [&](size_t device) { return devices_[device].copy(to, from, bytes); });
-  }
-  template <class Call>
-  Result<std::unique_ptr<BackendMemory>> on_first(const Call& call) {
-    std::unique_ptr<BackendMemory> memory;
-    STRIDE_TRY(devices_.run_on_first(no_device_number, [&](size_t device) {
-      auto made = call(devices_[device]);
-      if (made.ok()) memory = std::move(*made);
-      return made.status();
-    }));
-    return memory;
   }
 
   DeviceSet devices_;

@@ -148,7 +148,7 @@ class CudaSplit {
     device_counts_ = take<uint32_t>(counts);
   }
 
-  // Of what the shape has announced. Aligned to 256 bytes.
+  // Takes some of what the shape has announced. Aligned to 256 bytes.
   template <class T>
   T* take(uint64_t n) {
     auto* taken = reinterpret_cast<T*>(next_);

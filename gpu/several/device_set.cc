@@ -90,17 +90,10 @@ std::vector<Share> DeviceSet::cut(const SharedBatch& batch, size_t devices) cons
   return shares;
 }
 
-template <class Work>
-Status DeviceSet::with_all_room(size_t device, const Work& work) const {
-  Status status = work(device);
-  if (status.code() == StatusCode::resource_exhausted && rooms(device).drop()) return work(device);
-  return status;
-}
-
 Status DeviceSet::run_share(const SharedBatch& batch, size_t device, Share share,
                             const ShareWork& work) {
   for (;;) {
-    Status status = with_all_room(device, [&](size_t on) { return work(on, share); });
+    Status status = with_all_room(device, [&] { return work(device, share); });
     if (!is_loss(status)) return status;
     // Where the queries lie on a device that has failed, another one that cannot read them is not
     // to blame.
@@ -147,7 +140,8 @@ Status DeviceSet::run_on_all(const std::function<Status(size_t device)>& work) {
     if (devices.empty()) return no_device_left();
     std::vector<Status> results(devices.size());
     helpers_.run_each(devices.size(), [&](uint64_t i) {
-      results[i] = no_throw([&] { return with_all_room(devices[i], work); });
+      results[i] =
+          no_throw([&] { return with_all_room(devices[i], [&] { return work(devices[i]); }); });
     });
     size_t failed = 0;
     for (size_t i = 0; i < devices.size(); ++i) {

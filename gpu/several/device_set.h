@@ -7,8 +7,8 @@
 //
 // Shares are equal, and begin at multiples of 64 queries, so that none writes to another one's word
 // of a bitmap. What fails on a device because the device does is done again on another one, and the
-// device is left out from then on. Where a device
-// has no room, its work is done again without the memory that is kept for later chunks.
+// device is left out from then on. Where a device has no room, its work is done again without the
+// memory that is kept for later chunks.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gpu/backend.h"
@@ -102,6 +103,30 @@ class DeviceSet {
   // Calls work(device) for one device: `home` if it works, else the first, and the next one where
   // that fails.
   Status run_on_first(size_t home, const std::function<Status(size_t device)>& work);
+  // The same for what make(backend) makes, a Result of a pointer.
+  template <class Make>
+  auto make_on_first(const Make& make) {
+    std::invoke_result_t<const Make&, Backend&> made = Status();
+    const Status status = run_on_first(no_device_number, [&](size_t device) {
+      made = make((*this)[device]);
+      return made.status();
+    });
+    if (!status.ok()) made = status;
+    return made;
+  }
+  // Frees what all devices keep. False: there is nothing.
+  bool drop_rooms() const {
+    bool has_some = false;
+    for (const auto& rooms : rooms_) has_some |= rooms->drop();
+    return has_some;
+  }
+  // Calls work(), which needs memory of a device, again where rooms that are kept leave none.
+  template <class Work>
+  Status with_all_room(size_t device, const Work& work) const {
+    Status status = work();
+    if (status.code() == StatusCode::resource_exhausted && rooms(device).drop()) return work();
+    return status;
+  }
 
  private:
   // Those that work and have what is searched.
@@ -110,9 +135,6 @@ class DeviceSet {
   // Does a share on one device after another, until one does not fail.
   Status run_share(const SharedBatch& batch, size_t device, Share share, const ShareWork& work);
   Status no_device_left() const;
-  // Calls work(device), again where rooms that are kept leave no room.
-  template <class Work>
-  Status with_all_room(size_t device, const Work& work) const;
 
   const std::vector<std::shared_ptr<Backend>> devices_;
   const SeveralOptions options_;

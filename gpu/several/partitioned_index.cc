@@ -104,7 +104,7 @@ Result<std::vector<PartitionedIndex::Part>> make_parts(DeviceSet& devices, uint6
     }
     std::vector<Status> made(parts.size());
     STRIDE_TRY(devices.run_each(parts.size(), [&](uint64_t i) {
-      made[i] = make_one(&parts[i]);
+      made[i] = devices.with_all_room(parts[i].device, [&] { return make_one(&parts[i]); });
       return Status();
     }));
     bool again = false;

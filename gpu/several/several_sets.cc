@@ -359,14 +359,15 @@ class SeveralSets final : public Sets {
                            working.size() <= max_vector_parts &&
                            options.capacity / working.size() >= devices_.options().min_device_share;
     if (is_spread) return make_split(options, working);
-    return on_first<VectorSet>([&](Sets& sets) { return sets.make_vector_set(options); });
+    return devices_.make_on_first(
+        [&](Backend& device) { return device.sets().make_vector_set(options); });
   }
   Result<std::unique_ptr<ByteSet>> make_byte_set() override {
-    return on_first<ByteSet>([](Sets& sets) { return sets.make_byte_set(); });
+    return devices_.make_on_first([](Backend& device) { return device.sets().make_byte_set(); });
   }
 
  private:
-  // Of n vectors, a part gets hardly ever more.
+  // A part hardly ever gets more of n vectors.
   static uint64_t share_of(uint64_t n, size_t parts) {
     const double even = static_cast<double>(n) / static_cast<double>(parts);
     return static_cast<uint64_t>(even + 8 * std::sqrt(even)) + 64;
@@ -393,16 +394,6 @@ class SeveralSets final : public Sets {
     if (parts.size() < working.size()) return make_vector_set(options);
     return std::unique_ptr<VectorSet>(
         std::make_unique<SplitVectorSet>(devices_, options, std::move(parts)));
-  }
-  template <class T, class Make>
-  Result<std::unique_ptr<T>> on_first(const Make& make) {
-    std::unique_ptr<T> set;
-    STRIDE_TRY(devices_.run_on_first(no_device_number, [&](size_t device) {
-      Result<std::unique_ptr<T>> made = make(devices_[device].sets());
-      if (made.ok()) set = std::move(*made);
-      return made.status();
-    }));
-    return set;
   }
 
   DeviceSet& devices_;

@@ -43,11 +43,11 @@ class GpusModel {
         rate = std::max(rate, row.records_per_second());
     return rate;
   }
-  // Of a query; of a source, its target and number.
+  // What goes in for each query: itself; for a source, its target and number.
   static double bytes_in(const std::string& name) {
     return name == "match" ? 4 : name == "put" ? 4 * set_words : 8;
   }
-  // Of what a device has, that of the other parts goes there, and the answers come back.
+  // A device sends what belongs to other parts there, and the answers come back.
   double between_parts(const std::string& name) const {
     const bool has_parts = name == "put" || (options_.cut.in_parts && name != "scatter");
     if (gpus_ == 1 || !has_parts || name == "build") return std::numeric_limits<double>::infinity();

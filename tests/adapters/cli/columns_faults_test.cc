@@ -202,7 +202,7 @@ TEST_CASE_METHOD(ColumnsFaultsTest, "ColumnsFaultsTest.AGuessChangesNoText",
   expect_load_refused(file("m.csv", "k,v\ra,x\r"), {"--header"}, 3, "lines end with CR alone");
 }
 
-// Of either format, and not of the first row that has a field too many.
+// The reason is that of either format, and not that the first row has a field too many.
 TEST_CASE_METHOD(ColumnsFaultsTest, "ColumnsFaultsTest.ColumnsAreCountedBeforeARowIsRead",
                  "[ColumnsFaultsTest]") {
   auto rows = [&](int columns, const std::string& name) {
