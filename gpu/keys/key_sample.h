@@ -65,20 +65,27 @@ STRIDE_HD inline uint32_t shared_past(const ByteKeys& keys, uint64_t i, uint64_t
   return bits == same_bits ? bits : bits + static_cast<uint32_t>(skipped) * 8;
 }
 
-// What is written down of each sampled key, as 32-bit words: the length, the head, and for each
-// side how many points there are and the points, a distance and the bits.
+// Where what is written down of sampled keys lies, as 32-bit words: first the length and the head
+// of each, then how many points each side of each has, and the bits that all keys share; then, for
+// all sides, their first points, a distance and the bits each, then their second ones, and so on,
+// so that those which no side has come last and need not be copied.
 struct SampleShape {
   uint64_t keys;
   uint32_t samples;
   uint32_t steps;
   bool exact;
 
+  static constexpr uint32_t head_words = 1 + 2 * KeyStatistics::head_words;
+
   STRIDE_HD uint32_t points() const { return steps + (exact ? 0 : max_further_points); }
-  STRIDE_HD uint32_t head_words() const { return 1 + 2 * KeyStatistics::head_words; }
-  STRIDE_HD uint32_t side_words() const { return 1 + 2 * points(); }
-  STRIDE_HD uint32_t words() const { return head_words() + 2 * side_words(); }
-  // And one more at the end: the bits that all keys share.
-  uint64_t all_words() const { return uint64_t{samples} * words() + 1; }
+  STRIDE_HD uint64_t sides() const { return 2 * uint64_t{samples}; }
+  STRIDE_HD uint64_t head_of(uint64_t sample) const { return sample * head_words; }
+  STRIDE_HD uint64_t count_of(uint64_t side) const { return head_of(samples) + side; }
+  STRIDE_HD uint64_t prefix() const { return count_of(sides()); }
+  STRIDE_HD uint64_t point_of(uint64_t side, uint64_t point) const {
+    return prefix() + 1 + 2 * (point * sides() + side);
+  }
+  uint64_t words_with(uint64_t most_points) const { return point_of(0, most_points); }
 };
 
 // One side of a sampled key, or its head, of every so many-th call: threads that go in step, as
@@ -92,17 +99,15 @@ struct SampleKey {
 
   STRIDE_HD void operator()(uint64_t call) const {
     if (call % one_of) return;
-    uint64_t i = call / one_of;
-    uint64_t sample = i / parts, rank = sample_rank(sample, shape.samples, shape.keys);
-    uint32_t* row = out + sample * shape.words();
-    uint32_t prefix = prefix_bits();
-    if (i % parts < 2)
-      return look(rank, i % parts == 1, prefix,
-                  row + shape.head_words() + i % parts * shape.side_words());
-    *row++ = length_of_key(keys, rank);
+    const uint64_t i = call / one_of, sample = i / parts, part = i % parts;
+    const uint64_t rank = sample_rank(sample, shape.samples, shape.keys);
+    const uint32_t prefix = prefix_bits();
+    if (part < 2) return look(rank, part == 1, prefix, 2 * sample + part);
+    uint32_t* to = out + shape.head_of(sample);
+    *to++ = length_of_key(keys, rank);
     for (uint32_t w = 0; w < 2 * KeyStatistics::head_words; ++w)
-      *row++ = keys.bits(rank, prefix + 32 * w, 32);
-    if (sample == 0) out[uint64_t{shape.samples} * shape.words()] = prefix;
+      *to++ = keys.bits(rank, prefix + 32 * w, 32);
+    if (sample == 0) out[shape.prefix()] = prefix;
   }
 
  private:
@@ -114,20 +119,23 @@ struct SampleKey {
     uint32_t halvings;
   };
 
-  STRIDE_HD void look(uint64_t rank, bool after, uint32_t prefix, uint32_t* to) const {
+  STRIDE_HD void look(uint64_t rank, bool after, uint32_t prefix, uint64_t side) const {
     const uint64_t most = after ? shape.keys - 1 - rank : rank;
     uint32_t count = 0, further = 0;
+    uint32_t last_bits = 0, bits_before = 0;  // of the last two points
     auto bits_at = [&](uint64_t distance) {
       uint32_t bits = shared_past(keys, rank, after ? rank + distance : rank - distance, prefix);
       return bits == same_bits ? bits : bits - prefix;
     };
     auto put = [&](Point point) {
-      if (count > 0 && to[2 * count] == 0) return;  // the first without shared bits is enough
+      if (count > 0 && last_bits == 0) return;  // the first without shared bits is enough
       // Only the first and the last of neighbours that share the same bits stay.
-      if (count > 1 && to[2 * count] == point.bits && to[2 * count - 2] == point.bits) --count;
-      to[1 + 2 * count] = point.distance;
-      to[2 + 2 * count] = point.bits;
-      ++count;
+      if (count > 1 && last_bits == point.bits && bits_before == point.bits) --count;
+      uint32_t* to = out + shape.point_of(side, count++);
+      to[0] = point.distance;
+      to[1] = point.bits;
+      bits_before = last_bits;
+      last_bits = point.bits;
     };
     Point last{0, 0};
     for (uint32_t step = 0; step < shape.steps; ++step) {
@@ -157,7 +165,7 @@ struct SampleKey {
       last = point;
       if (point.bits == 0) break;
     }
-    *to = count;
+    out[shape.count_of(side)] = count;
   }
 
   STRIDE_HD uint32_t prefix_bits() const {
@@ -165,6 +173,29 @@ struct SampleKey {
     return bits == same_bits ? 0 : bits;
   }
 };
+
+// Takes what is written down of sampled keys as statistics, whose sizes are there already.
+inline void read_sample(const SampleShape& shape, const BulkVector<uint32_t>& words,
+                        KeyStatistics* statistics) {
+  KeyStatistics& s = *statistics;
+  s.prefix_bits = words[shape.prefix()];
+  s.first.push_back(0);
+  for (uint32_t i = 0; i < shape.samples; ++i) {
+    const uint32_t* head = words.data() + shape.head_of(i);
+    s.ranks.push_back(static_cast<uint32_t>(sample_rank(i, shape.samples, s.keys)));
+    s.lengths.push_back(*head++);
+    for (uint32_t w = 0; w < KeyStatistics::head_words; ++w, head += 2)
+      s.heads.push_back(uint64_t{head[0]} << 32 | head[1]);
+    for (uint64_t side = 2 * uint64_t{i}; side < 2 * uint64_t{i} + 2; ++side) {
+      for (uint32_t p = 0; p < words[shape.count_of(side)]; ++p) {
+        const uint32_t* point = words.data() + shape.point_of(side, p);
+        s.distances.push_back(point[0]);
+        s.shared.push_back(point[1]);
+      }
+      s.first.push_back(static_cast<uint32_t>(s.distances.size()));
+    }
+  }
+}
 
 // Space: as in tree_build.h.
 template <class Space, class Keys>
@@ -180,31 +211,19 @@ void sample_keys(Space& space, const PackedColumn& column, const Keys& keys,
   SampleShape shape{s.keys, static_cast<uint32_t>(std::min<uint64_t>(s.keys, asked)),
                     distances_for(s.keys, options.exact), options.exact};
   if (options.exact) shape.samples = static_cast<uint32_t>(s.keys);
-  uint64_t words = shape.all_words();
-  auto sampled = space.template buffer<uint32_t>(words);
+  auto sampled = space.template buffer<uint32_t>(shape.words_with(shape.points()));
   using Sample = SampleKey<Keys, Space::threads_in_step>;
   thrust::for_each_n(space.policy(), thrust::counting_iterator<uint64_t>(0),
                      shape.samples * Sample::parts * Space::threads_in_step,
                      Sample{keys, shape, sampled.data()});
-  BulkVector<uint32_t> host(words);
-  space.copy_out(host.data(), sampled.data(), words * sizeof(uint32_t));
-
-  s.prefix_bits = host.back();
-  s.first.push_back(0);
-  for (uint32_t i = 0; i < shape.samples; ++i) {
-    const uint32_t* row = host.data() + uint64_t{i} * shape.words();
-    s.ranks.push_back(static_cast<uint32_t>(sample_rank(i, shape.samples, s.keys)));
-    s.lengths.push_back(*row++);
-    for (uint32_t w = 0; w < KeyStatistics::head_words; ++w, row += 2)
-      s.heads.push_back(uint64_t{row[0]} << 32 | row[1]);
-    for (int side = 0; side < 2; ++side, row += shape.side_words()) {
-      for (uint32_t p = 0; p < row[0]; ++p) {
-        s.distances.push_back(row[1 + 2 * p]);
-        s.shared.push_back(row[2 + 2 * p]);
-      }
-      s.first.push_back(static_cast<uint32_t>(s.distances.size()));
-    }
-  }
+  BulkVector<uint32_t> host(shape.words_with(0));
+  space.copy_out(host.data(), sampled.data(), host.size() * sizeof(uint32_t));
+  const auto counts = host.begin() + static_cast<ptrdiff_t>(shape.count_of(0));
+  const uint32_t most = *std::max_element(counts, counts + static_cast<ptrdiff_t>(shape.sides()));
+  const uint64_t read = host.size();
+  host.resize(shape.words_with(most));
+  space.copy_out(host.data() + read, sampled.data() + read, (host.size() - read) * sizeof host[0]);
+  read_sample(shape, host, statistics);
 }
 
 }  // namespace stride

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "gpu/several/partitioned_index.h"
@@ -16,9 +17,14 @@ namespace {
 struct ValueGroup {
   RoutedQueries queries;
   IndexView index;
-  size_t device = no_device_number;  // of the part; no_device_number: the index is no part
-  std::vector<uint64_t> found, ends;
+  size_t device = no_device_number;    // of the part; no_device_number: the index is no part
+  uint64_t first_behind = UINT64_MAX;  // the rank, of the whole index, behind those of the part
+  std::vector<uint64_t> found;
+  BulkVector<uint64_t> ends;
   std::unique_ptr<FoundValues> values;
+  BulkVector<std::byte> bytes;  // of the values
+
+  uint64_t begin_of(uint64_t i) const { return i == 0 ? 0 : ends[i - 1]; }
 };
 
 class MixedValues final : public FoundValues {
@@ -39,50 +45,62 @@ class MixedValues final : public FoundValues {
   Status copy(std::byte* values, uint64_t begin) override;
 
  private:
-  void group(std::span<const IndexView> indexes, std::span<const Location> locations);
+  void group(std::span<const IndexView> indexes, const KeyColumn& queries,
+             std::span<const Location> locations);
   Status find_group(ValueGroup* group);
+  // Calls use(group, i) for all queries of all groups.
+  template <class Use>
+  void each_value(const Use& use) const {
+    for (const ValueGroup& group : groups_)
+      each_task(devices_[0], group.queries.rows.size(), [&](uint64_t, uint64_t i, uint64_t end) {
+        for (; i < end; ++i) use(group, i);
+      });
+  }
 
   DeviceSet& devices_;
   const std::span<uint64_t> ends_;
   std::vector<ValueGroup> groups_;
 };
 
-// A group for each index that is in one place, and one for each part of the others.
-void MixedValues::group(std::span<const IndexView> indexes, std::span<const Location> locations) {
-  std::vector<size_t> first_group;
+// A group for each index that is in one place, and one for each part of the others; those without
+// queries are left out.
+void MixedValues::group(std::span<const IndexView> indexes, const KeyColumn& queries,
+                        std::span<const Location> locations) {
+  std::vector<uint32_t> first_group;
   for (const IndexView& index : indexes) {
-    first_group.push_back(groups_.size());
-    if (!static_cast<const SeveralIndex&>(*index.resident).is_partitioned()) {
+    first_group.push_back(static_cast<uint32_t>(groups_.size()));
+    if (!has_parts({&index, 1})) {
       groups_.emplace_back().index = index;
       continue;
     }
-    for (const auto& part : static_cast<const PartitionedIndex&>(*index.resident).parts()) {
+    for (const auto& part : parts_of(index).parts()) {
       ValueGroup& group = groups_.emplace_back();
       group.index = part.index->view();
       group.index.resident = part.index.get();
       group.device = part.device;
+      group.first_behind = part.first + part.rows;
     }
   }
-  for (uint64_t i = 0; i < locations.size(); ++i) {
-    const Location at = locations[i];
-    if (!at.found()) continue;
-    size_t group = first_group[at.index];
-    const auto& resident = static_cast<const SeveralIndex&>(*indexes[at.index].resident);
-    if (resident.is_partitioned()) {
-      const auto& parts = static_cast<const PartitionedIndex&>(resident).parts();
-      while (at.rank >=
-             parts[group - first_group[at.index]].first + parts[group - first_group[at.index]].rows)
-        ++group;
+  BulkVector<uint32_t> group_of(queries.size);
+  each_task(devices_[0], queries.size, [&](uint64_t, uint64_t i, uint64_t end) {
+    for (; i < end; ++i) {
+      group_of[i] = no_group;
+      if (!locations[i].found()) continue;
+      uint32_t group = first_group[locations[i].index];
+      while (locations[i].rank >= groups_[group].first_behind) ++group;
+      group_of[i] = group;
     }
-    groups_[group].queries.rows.push_back(static_cast<uint32_t>(i));
-  }
+  });
+  std::vector<RoutedQueries> grouped =
+      group_queries(devices_[0], queries, group_of, groups_.size());
+  for (size_t i = 0; i < groups_.size(); ++i) groups_[i].queries = std::move(grouped[i]);
   std::erase_if(groups_, [](const ValueGroup& group) { return group.queries.rows.empty(); });
 }
 
 Status MixedValues::find_group(ValueGroup* group) {
   const uint64_t n = group->queries.rows.size();
   group->found.assign((n + 63) / 64, 0);
-  group->ends.assign(n, 0);
+  group->ends.resize(n);
   if (group->device != no_device_number && !devices_.works(group->device))
     return Status(StatusCode::io_error, "a part of the index lies on a device that has failed");
   auto find_there = [&]() -> Result<std::unique_ptr<FoundValues>> {
@@ -101,45 +119,53 @@ Status MixedValues::find_group(ValueGroup* group) {
 
 Status MixedValues::find(std::span<const IndexView> indexes, const KeyColumn& queries,
                          std::span<const Location> locations, std::span<uint64_t> found) {
-  group(indexes, locations);
-  for (ValueGroup& group : groups_) group.queries.gather(devices_[0], queries);
+  group(indexes, queries, locations);
   STRIDE_TRY(
       devices_.run_each(groups_.size(), [&](uint64_t i) { return find_group(&groups_[i]); }));
-  for (const ValueGroup& group : groups_)
-    for (uint64_t i = 0; i < group.queries.rows.size(); ++i)
-      if (group.found[i / 64] >> (i % 64) & 1) {
-        const uint64_t row = group.queries.rows[i];
-        found[row / 64] |= uint64_t{1} << (row % 64);
-      }
+  BulkVector<uint8_t> is_found(queries.size);
+  each_task(devices_[0], queries.size, [&](uint64_t, uint64_t first, uint64_t end) {
+    std::fill(is_found.begin() + first, is_found.begin() + end, uint8_t{0});
+  });
+  each_value([&](const ValueGroup& group, uint64_t i) {
+    is_found[group.queries.rows[i]] = group.found[i / 64] >> (i % 64) & 1;
+  });
+  each_task(devices_[0], queries.size, [&](uint64_t, uint64_t first, uint64_t end) {
+    set_bits(found, first, end - first, [&](uint64_t i) { return is_found[first + i] != 0; });
+  });
   return {};
 }
 
+// The lengths, then where each ends, then the values.
 Status MixedValues::copy(std::byte* values, uint64_t begin) {
-  std::vector<BulkVector<std::byte>> copies(groups_.size());
   STRIDE_TRY(devices_.run_each(groups_.size(), [&](uint64_t i) {
-    copies[i].resize(groups_[i].values->bytes());
-    Status status = groups_[i].values->copy(copies[i].data(), 0);
-    if (is_loss(status) && groups_[i].device != no_device_number)
-      devices_.lose(groups_[i].device, status);
+    ValueGroup& group = groups_[i];
+    group.bytes.resize(group.values->bytes());
+    Status status = group.values->copy(group.bytes.data(), 0);
+    if (is_loss(status) && group.device != no_device_number) devices_.lose(group.device, status);
     return status;
   }));
-  // The lengths, then where each ends, then the values.
-  std::fill(ends_.begin(), ends_.end(), 0);
-  auto each_value = [&](const auto& use) {
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      uint64_t from = 0;
-      for (uint64_t i = 0; i < groups_[g].ends.size(); ++i) {
-        const uint64_t end = groups_[g].ends[i];
-        use(groups_[g].queries.rows[i], copies[g].data() + from, end - from);
-        from = end;
-      }
-    }
-  };
-  each_value([&](uint32_t row, const std::byte*, uint64_t bytes) { ends_[row] = bytes; });
-  uint64_t end = begin;
-  for (uint64_t& of_row : ends_) of_row = end += of_row;
-  each_value([&](uint32_t row, const std::byte* from, uint64_t bytes) {
-    if (bytes > 0) std::memcpy(values + (ends_[row] - bytes - begin), from, bytes);
+  ExecutionContext& host = devices_[0];
+  each_task(host, ends_.size(), [&](uint64_t, uint64_t first, uint64_t end) {
+    std::fill(ends_.begin() + first, ends_.begin() + end, uint64_t{0});
+  });
+  each_value([&](const ValueGroup& group, uint64_t i) {
+    ends_[group.queries.rows[i]] = group.ends[i] - group.begin_of(i);
+  });
+  std::vector<uint64_t> begins((ends_.size() + queries_per_task - 1) / queries_per_task);
+  each_task(host, ends_.size(), [&](uint64_t task, uint64_t first, uint64_t end) {
+    begins[task] = std::accumulate(ends_.begin() + first, ends_.begin() + end, uint64_t{0});
+  });
+  uint64_t next = begin;
+  for (uint64_t& of_task : begins) next += std::exchange(of_task, next);
+  each_task(host, ends_.size(), [&](uint64_t task, uint64_t i, uint64_t end) {
+    uint64_t at = begins[task];
+    for (; i < end; ++i) ends_[i] = at += ends_[i];
+  });
+  each_value([&](const ValueGroup& group, uint64_t i) {
+    const uint64_t from = group.begin_of(i), bytes = group.ends[i] - from;
+    if (bytes > 0)
+      std::memcpy(values + (ends_[group.queries.rows[i]] - bytes - begin),
+                  group.bytes.data() + from, bytes);
   });
   return {};
 }

@@ -132,6 +132,7 @@ Result<std::shared_ptr<PartitionedIndex>> PartitionedIndex::make(DeviceSet& devi
   made->shape_.keys.size = index.keys.size;
   made->shape_.keys.width = index.keys.width;
   made->shape_.keys.fixed = index.keys.fixed;
+  if (rows.values && rows.values->fixed && !rows.hidden) made->value_width_ = rows.values->width;
   return made;
 }
 

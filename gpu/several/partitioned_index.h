@@ -49,6 +49,8 @@ class PartitionedIndex final : public SeveralIndex {
     return "a part on each of " + std::to_string(parts_.size()) + " devices";
   }
   bool has_values() const override { return parts_[0].index->has_values(); }
+  // Of all values; 0: they have several, or some rows are hidden, or none are there.
+  uint32_t value_width() const { return value_width_; }
   uint64_t memory_bytes() const override;
 
  private:
@@ -57,6 +59,7 @@ class PartitionedIndex final : public SeveralIndex {
   std::vector<Part> parts_;
   std::vector<std::string> first_keys_;
   IndexView shape_;  // sizes and widths of the whole
+  uint32_t value_width_ = 0;
 };
 
 }  // namespace stride

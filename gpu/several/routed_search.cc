@@ -7,18 +7,6 @@ namespace stride {
 
 namespace {
 
-constexpr uint64_t queries_per_task = 16384;
-
-// Calls work(task, begin, end) for tasks of equal size.
-template <class Work>
-void each_task(ExecutionContext& host, uint64_t n, const Work& work) {
-  const uint64_t tasks = (n + queries_per_task - 1) / queries_per_task;
-  host.parallel_for(tasks, 1, [&](uint64_t task, uint64_t last) {
-    for (; task < last; ++task)
-      work(task, task * queries_per_task, std::min(n, (task + 1) * queries_per_task));
-  });
-}
-
 // As search_part(), of search(trees, index, results).
 template <class T, class Search>
 Status search_one_part(DeviceSet& devices, const IndexView& index,
@@ -48,7 +36,12 @@ Status search_routed(DeviceSet& devices, const IndexView& index, RankSearch op,
                      const KeyColumn& queries, std::span<uint32_t> out) {
   const PartitionedIndex& all = parts_of(index);
   ExecutionContext& host = devices[0];
-  std::vector<RoutedQueries> routed = route_queries(host, all, queries);
+  BulkVector<uint32_t> part_of(queries.size);
+  each_task(host, queries.size, [&](uint64_t, uint64_t i, uint64_t end) {
+    for (; i < end; ++i) part_of[i] = static_cast<uint32_t>(all.part_of(queries[i]));
+  });
+  const std::vector<RoutedQueries> routed =
+      group_queries(host, queries, part_of, all.parts().size());
   return devices.run_each(all.parts().size(), [&](uint64_t i) {
     const PartitionedIndex::Part& part = all.parts()[i];
     const RoutedQueries& mine = routed[i];
@@ -95,31 +88,29 @@ void RoutedQueries::gather(ExecutionContext& host, const KeyColumn& queries) {
   });
 }
 
-std::vector<RoutedQueries> route_queries(ExecutionContext& host, const PartitionedIndex& index,
-                                         const KeyColumn& queries) {
-  const size_t parts = index.parts().size();
+std::vector<RoutedQueries> group_queries(ExecutionContext& host, const KeyColumn& queries,
+                                         std::span<const uint32_t> group_of, size_t groups) {
   const uint64_t n = queries.size, tasks = (n + queries_per_task - 1) / queries_per_task;
-  BulkVector<uint8_t> part_of(n);
-  std::vector<uint64_t> begins(tasks * parts);  // of the queries of a task in each part
+  std::vector<uint64_t> begins(tasks * groups);  // of the queries of a task in each group
   each_task(host, n, [&](uint64_t task, uint64_t i, uint64_t end) {
-    for (; i < end; ++i) {
-      part_of[i] = static_cast<uint8_t>(index.part_of(queries[i]));
-      ++begins[task * parts + part_of[i]];
-    }
+    for (; i < end; ++i)
+      if (group_of[i] != no_group) ++begins[task * groups + group_of[i]];
   });
-  std::vector<RoutedQueries> routed(parts);
-  for (size_t part = 0; part < parts; ++part) {
+  std::vector<RoutedQueries> grouped(groups);
+  for (size_t group = 0; group < groups; ++group) {
     uint64_t begin = 0;
     for (uint64_t task = 0; task < tasks; ++task)
-      begin += std::exchange(begins[task * parts + part], begin);
-    routed[part].rows.resize(begin);
+      begin += std::exchange(begins[task * groups + group], begin);
+    grouped[group].rows.resize(begin);
   }
   each_task(host, n, [&](uint64_t task, uint64_t i, uint64_t end) {
-    uint64_t* next = begins.data() + task * parts;
-    for (; i < end; ++i) routed[part_of[i]].rows[next[part_of[i]]++] = static_cast<uint32_t>(i);
+    uint64_t* next = begins.data() + task * groups;
+    for (; i < end; ++i)
+      if (group_of[i] != no_group)
+        grouped[group_of[i]].rows[next[group_of[i]]++] = static_cast<uint32_t>(i);
   });
-  for (RoutedQueries& of_part : routed) of_part.gather(host, queries);
-  return routed;
+  for (RoutedQueries& group : grouped) group.gather(host, queries);
+  return grouped;
 }
 
 Status search_parts(DeviceSet& devices, const IndexView& index, RankSearch search,

@@ -1,6 +1,7 @@
 // Searches of an index in parts: each query goes to the device that has its range of the keys.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -24,10 +25,22 @@ struct RoutedQueries {
 // At most this many queries are routed at once: it bounds the memory that their copies take.
 inline constexpr uint64_t max_routed_queries = uint64_t{1} << 24;
 
-// The queries of each part. Precondition: they lie in host memory, and are at most
-// max_routed_queries.
-std::vector<RoutedQueries> route_queries(ExecutionContext& host, const PartitionedIndex& index,
-                                         const KeyColumn& queries);
+// The queries of each of so many groups. group_of: of each query; no_group: it is in none.
+// Precondition: the queries lie in host memory.
+inline constexpr uint32_t no_group = UINT32_MAX;
+std::vector<RoutedQueries> group_queries(ExecutionContext& host, const KeyColumn& queries,
+                                         std::span<const uint32_t> group_of, size_t groups);
+
+// Calls work(task, begin, end) for tasks of equal size that cover [0, n), on the host's threads.
+inline constexpr uint64_t queries_per_task = 16384;
+template <class Work>
+void each_task(ExecutionContext& host, uint64_t n, const Work& work) {
+  const uint64_t tasks = (n + queries_per_task - 1) / queries_per_task;
+  host.parallel_for(tasks, 1, [&](uint64_t task, uint64_t last) {
+    for (; task < last; ++task)
+      work(task, task * queries_per_task, std::min(n, (task + 1) * queries_per_task));
+  });
+}
 
 inline const PartitionedIndex& parts_of(const IndexView& index) {
   return static_cast<const PartitionedIndex&>(*index.resident);

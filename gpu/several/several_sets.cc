@@ -135,12 +135,11 @@ Status SplitVectorSet::each_chunk(uint64_t rows, const void* data, Call* call, c
   const uint64_t most = std::max(min_set_chunk_rows, max_set_chunk_bytes / width());
   const SharedBatch batch{.size = rows, .home = devices_.home_of(data)};
   Status status = devices_.run(batch, [&](size_t home, Share share) {
-    const uint64_t even = (share.count + chunks_under_way - 1) / chunks_under_way;
-    const uint64_t chunk = std::clamp((even + 63) / 64 * 64, min_set_chunk_rows, most);
-    Status done = run_chunks<SetRooms>(
-        devices_, share.count, chunk, parts_.size(), [&](Share part, SetRooms* rooms) {
-          return work(home, share.first + part.first, part.count, rooms);
-        });
+    Status done =
+        run_chunks<SetRooms>(devices_, share.count, {min_set_chunk_rows, most}, parts_.size(),
+                             [&](Share part, SetRooms* rooms) {
+                               return work(home, share.first + part.first, part.count, rooms);
+                             });
     if (is_loss(done)) devices_.lose(home, done);
     call->failure.report(std::move(done));
     return call->failure.failed() ? WorkWatch::cancelled() : Status();

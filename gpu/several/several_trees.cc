@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/several/mixed_search.h"
+#include "gpu/several/part_values.h"
 #include "gpu/several/partitioned_index.h"
 #include "gpu/several/replicated_index.h"
 #include "gpu/several/routed_search.h"
@@ -93,6 +94,9 @@ class SeveralTrees final : public TreeIndex {
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,
                                                    std::span<uint64_t> ends) override {
+    if (indexes.size() == 1 && has_parts(indexes) && parts_of(indexes[0]).value_width() > 0 &&
+        can_split(devices_, indexes[0], queries))
+      return find_part_values(devices_, *this, indexes[0], queries, found, ends);
     if (has_parts(indexes))
       return find_mixed_values(devices_, *this, indexes, queries, found, ends);
     return find_values_on_several(devices_, indexes, queries, found, ends);

@@ -14,7 +14,7 @@ namespace stride {
 
 namespace {
 
-constexpr uint64_t max_chunk = uint64_t{1} << 23;  // queries
+constexpr ChunkRows searched_together{1 << 18, 1 << 23};
 
 // What the chunks of a lane use, one after the other.
 struct LaneRooms {
@@ -31,8 +31,8 @@ class ShareSearch {
       : devices_(devices), index_(index), parts_(parts_of(index)), op_(op), device_(device) {}
 
   Status run(const KeyColumn& queries, std::span<uint32_t> out) {
-    return run_chunks<LaneRooms>(devices_, queries.size, chunk_size(queries.size),
-                                 parts_.parts().size(), [&](Share chunk, LaneRooms* rooms) {
+    return run_chunks<LaneRooms>(devices_, queries.size, searched_together, parts_.parts().size(),
+                                 [&](Share chunk, LaneRooms* rooms) {
                                    return run_chunk(queries.slice(chunk.first, chunk.count),
                                                     out.subspan(chunk.first, chunk.count), rooms);
                                  });
@@ -42,12 +42,6 @@ class ShareSearch {
   FirstFailure& of_parts() { return of_parts_; }
 
  private:
-  static uint64_t chunk_size(uint64_t queries) {
-    constexpr uint64_t unit = 64;
-    const uint64_t even = (queries + chunks_under_way - 1) / chunks_under_way;
-    return std::clamp<uint64_t>((even + unit - 1) / unit * unit, uint64_t{1} << 18, max_chunk);
-  }
-
   Status run_chunk(KeyColumn queries, std::span<uint32_t> out, LaneRooms* rooms) {
     Backend& home = devices_[device_];
     if (!home.is_on_device(queries.data)) {

@@ -23,7 +23,7 @@ constexpr uint64_t max_chunk_rows = 1 << 23;  // whose keys and places take some
 struct ValueRooms {
   explicit ValueRooms(size_t parts) : part_keys(parts), part_places(parts) {}
 
-  ChunkRoom rows, split;                          // of the chunk
+  ChunkRoom keys, rows, split;                    // of the chunk
   std::vector<ChunkRoom> part_keys, part_places;  // of each part, on its device
 };
 
@@ -36,8 +36,8 @@ class ShareOfValues {
       : devices_(devices), index_(index), width_(width), all_reach_(all_reach), device_(device) {}
 
   Status run(const KeyColumn& queries, const DeviceValues& out) {
-    return run_chunks<ValueRooms>(devices_, queries.size, chunk_size(queries.size),
-                                  index_.parts().size(), [&](Share chunk, ValueRooms* rooms) {
+    return run_chunks<ValueRooms>(devices_, queries.size, chunk_rows(), index_.parts().size(),
+                                  [&](Share chunk, ValueRooms* rooms) {
                                     return run_chunk(queries.slice(chunk.first, chunk.count),
                                                      out.from(chunk.first), rooms);
                                   });
@@ -47,15 +47,18 @@ class ShareOfValues {
   FirstFailure& of_parts() { return of_parts_; }
 
  private:
-  uint64_t chunk_size(uint64_t queries) const {
-    const uint64_t even = (queries + chunks_under_way - 1) / chunks_under_way;
-    return std::clamp(even, min_chunk_rows,
-                      std::clamp(max_chunk_bytes / width_, min_chunk_rows, max_chunk_rows));
+  ChunkRows chunk_rows() const {
+    return {min_chunk_rows, std::clamp(max_chunk_bytes / width_, min_chunk_rows, max_chunk_rows)};
   }
 
   // Values go to memory of this device in the order of the queries, and then to the results.
-  Status run_chunk(const KeyColumn& queries, const DeviceValues& out, ValueRooms* rooms) {
+  Status run_chunk(KeyColumn queries, const DeviceValues& out, ValueRooms* rooms) {
     Backend& home = devices_[device_];
+    if (!home.is_on_device(queries.data)) {
+      STRIDE_TRY(rooms->keys.make(devices_.rooms(device_), queries.bytes()));
+      STRIDE_TRY(home.copy(rooms->keys.data(), queries.data, queries.bytes()));
+      queries.data = rooms->keys.data();
+    }
     auto split = split_by_range(*home.cuda_device(), queries, index_.first_keys(), SplitFor::rows,
                                 {&devices_.rooms(device_), &rooms->split});
     if (!split.ok()) return split.status();
@@ -131,14 +134,16 @@ Status get_split(DeviceSet& devices, const IndexView& index, const KeyColumn& qu
     return Status(StatusCode::unavailable, "there is no way between the memories of two devices")
         .with_remedy("use get(), whose results lie in host memory");
   // Memory that is spread over the devices is one that all of them write to.
-  const bool is_spread =
-      !devices.is_on_one(out.values) && (!out.there || !devices.is_on_one(out.there));
+  auto is_spread = [&](const void* p) {
+    return devices.home_of(p) != no_device_number && !devices.is_on_one(p);
+  };
+  const bool all_spread = is_spread(out.values) && (!out.there || is_spread(out.there));
   const SharedBatch batch{.size = queries.size,
                           .home = devices.home_of(queries),
                           .has = [&](size_t device) { return devices[device].cuda_device(); }};
   FirstFailure of_parts;
   Status status = devices.run(batch, [&](size_t device, Share share) {
-    ShareOfValues here(devices, parts, out.width, is_spread, device);
+    ShareOfValues here(devices, parts, out.width, all_spread, device);
     Status done = here.run(queries.slice(share.first, share.count), out.from(share.first));
     if (here.of_parts().failed()) of_parts.report(here.of_parts().status());
     return done;

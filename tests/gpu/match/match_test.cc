@@ -40,10 +40,7 @@ class Case {
       keys_.insert(bits);
       return;
     }
-    std::string key = bytes_of(bits, address_bits_);
-    if (address_bits_ > 255) key += static_cast<char>(bits.size() >> 8);
-    key += static_cast<char>(bits.size());
-    keys_.insert(key);
+    keys_.insert(key_of(bits));
   }
   void look_for(const std::string& address) { addresses_.push_back(address); }
 
@@ -94,17 +91,13 @@ class Case {
   }
   // Takes those shorter than `below`, in bits or of byte strings in bytes.
   uint32_t longest(const std::string& address, size_t below) const {
-    if (address_bits_ == byte_strings) {
-      for (size_t n = below; n-- > 0;) {
-        if (auto at = ranks_.find(address.substr(0, n)); at != ranks_.end()) return at->second;
-      }
-      return Location::absent;
-    }
-    for (size_t n = below; n-- > 0;) {
-      std::string key = bytes_of(bits_of(address, n), address_bits_);
-      if (address_bits_ > 255) key += static_cast<char>(n >> 8);
-      key += static_cast<char>(n);
-      if (auto at = ranks_.find(key); at != ranks_.end()) return at->second;
+    if (below == 0) return Location::absent;
+    const bool are_bytes = address_bits_ == byte_strings;
+    const std::string all = are_bytes ? address : bits_of(address, below - 1);
+    for (auto length = lengths_.lower_bound(below); length != lengths_.begin();) {
+      const std::string first = all.substr(0, *--length);
+      if (auto at = ranks_.find(are_bytes ? first : key_of(first)); at != ranks_.end())
+        return at->second;
     }
     return Location::absent;
   }
@@ -112,7 +105,12 @@ class Case {
   // Builds with all backends, whose images must be the same.
   void expect_right(std::span<const std::shared_ptr<Backend>> backends) {
     Keys keys(keys_.begin(), keys_.end());
-    for (uint32_t rank = 0; rank < keys.size(); ++rank) ranks_[keys[rank]] = rank;
+    for (uint32_t rank = 0; rank < keys.size(); ++rank) {
+      ranks_[keys[rank]] = rank;
+      lengths_.insert(address_bits_ == byte_strings
+                          ? keys[rank].size()
+                          : prefix_length(as_bytes(keys[rank]), address_bits_));
+    }
     OwnedIndex packed(keys, address_bits_ != byte_strings);
     OwnedColumn addresses(addresses_, address_bits_ != byte_strings);
     std::vector<uint32_t> expected;
@@ -204,8 +202,16 @@ class Case {
   size_t size() const { return keys_.size(); }
 
  private:
+  std::string key_of(const std::string& bits) const {
+    std::string key = bytes_of(bits, address_bits_);
+    if (address_bits_ > 255) key += static_cast<char>(bits.size() >> 8);
+    key += static_cast<char>(bits.size());
+    return key;
+  }
+
   uint32_t address_bits_;
   std::set<std::string> keys_;
+  std::set<size_t> lengths_;  // of the prefixes
   std::map<std::string, uint32_t> ranks_;
   Keys addresses_;
 };

@@ -160,7 +160,7 @@ TEST_CASE("TreeEstimateTest.SearchesThatGoTogetherShareLines", "[TreeEstimateTes
     for (uint32_t root : {4, 8, 12}) {
       TreeOptions options{.strides = {root, 4, 4, 4}, .leaf_capacity = 8};
       options.node_kind = NodeKind::dense;
-      constexpr int sets = 6;
+      constexpr int sets = smaller_under_sanitizers(6, 3);
       double sum = 0;
       int estimated = 0;
       for (int set = 0; set < sets; ++set) {

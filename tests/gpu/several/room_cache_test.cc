@@ -10,6 +10,7 @@
 
 #include "gpu/several/device_set.h"
 #include "gpu/several/partitioned_index.h"
+#include "gpu/several/split_rooms.h"
 #include "tests/gpu/several/several_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
@@ -179,6 +180,30 @@ TEST_CASE_METHOD(KeptRoomsTest, "KeptRoomsTest.PartsOfAnIndexGetTheirMemory", "[
       fakes_[device]->fail_call(0, StatusCode::io_error);
       CHECK(built.status().code() == (kept ? StatusCode::ok : StatusCode::resource_exhausted));
       if (built.ok()) CHECK((*built)->parts().size() == 3u);
+    }
+  }
+}
+
+// Chunks follow one another, begin at whole words of bits, and are no larger than they may be.
+TEST_CASE("SeveralChunksTest.CoverAShare", "[SeveralChunksTest]") {
+  Random random(seed());
+  for (int i = 0; i < 2000; ++i) {
+    const ChunkRows rows{64 * (1 + random() % 10), 64 * (10 + random() % 100)};
+    const uint64_t size = random() % (random() % 2 ? 100'000 : 1000);
+    INFO(size << " rows, chunks of " << rows.least << " to " << rows.most);
+    const std::vector<Share> chunks = cut_into_chunks(size, rows);
+    uint64_t end = 0, wrong = 0;
+    for (const Share& chunk : chunks) {
+      wrong += chunk.first != end || chunk.first % 64 != 0 || chunk.count == 0 ||
+               chunk.count > rows.most + 64;
+      end += chunk.count;
+    }
+    REQUIRE(wrong == 0u);
+    REQUIRE(end == size);
+    if (size > chunks_under_way * rows.most) {
+      REQUIRE(chunks.size() >= 2 * chunks_under_way);
+      REQUIRE(chunks[0].count < chunks[1].count);
+      REQUIRE(chunks.back().count < chunks[chunks.size() - 2].count);
     }
   }
 }

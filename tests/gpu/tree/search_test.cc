@@ -73,7 +73,7 @@ TEST_CASE("SearchTest.AgreesWithTheStandardLibrary", "[SearchTest]") {
   for (const KeySet& set : key_sets()) {
     for (size_t n : {0, 1, 2, 7, 8, 9, 100, 3000}) {
       if (n > 300 && set.make == only_zeros) n = 300;
-      for (int round = 0; round < smaller_under_tsan(6, 2); ++round) {
+      for (int round = 0; round < smaller_under_sanitizers(6, 2); ++round) {
         TreeOptions options = random_options(random);
         INFO(describe(set, n, options));
         OwnedIndex index(sorted_unique(set.make(random, n)), random() % 4 != 0);
@@ -105,11 +105,11 @@ TEST_CASE("SearchTest.FindsManyNumbers", "[SearchTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (auto make : {random_numbers, clusters, exponential}) {
-    OwnedIndex index(sorted_unique(make(random, smaller_under_tsan(300000, 60000))), true);
+    OwnedIndex index(sorted_unique(make(random, smaller_under_sanitizers(300000, 60000))), true);
     build(*backend, {}, &index);
-    expect_searches(*backend, index,
-                    queries_for(random, index.keys(), smaller_under_tsan(100000, 30000), true),
-                    true);
+    expect_searches(
+        *backend, index,
+        queries_for(random, index.keys(), smaller_under_sanitizers(100000, 30000), true), true);
   }
 }
 
