@@ -33,11 +33,8 @@ std::string head_of(size_t file, uint8_t flags) {
 }
 
 }  // namespace
-}  // namespace stride::test
 
-using namespace stride::test;
-
-int LLVMFuzzerInitialize(int*, char***) {
+std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> seeds;
   for (const bool logged : {false, true}) {
     size_t file = 0;
@@ -45,9 +42,12 @@ int LLVMFuzzerInitialize(int*, char***) {
       for (const uint8_t flags : {uint8_t{0}, uint8_t{changes}})
         seeds.push_back(head_of(flags ? file++ : file, logged ? flags | logs : flags) + bytes);
   }
-  write_seeds(seeds);
-  return 0;
+  return seeds;
 }
+
+}  // namespace stride::test
+
+using namespace stride::test;
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < head_bytes) return -1;

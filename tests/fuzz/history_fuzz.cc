@@ -15,11 +15,8 @@ constexpr size_t most_operations = 60;
 uint64_t seed_of(uint32_t number) { return number * 0x9E3779B97F4A7C15; }
 
 }  // namespace
-}  // namespace stride::test
 
-using namespace stride::test;
-
-int LLVMFuzzerInitialize(int*, char***) {
+std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> seeds;
   for (uint32_t seed = 0; seed < 32; ++seed) {
     std::string input;
@@ -29,9 +26,12 @@ int LLVMFuzzerInitialize(int*, char***) {
     }
     seeds.push_back(input);
   }
-  write_seeds(seeds);
-  return 0;
+  return seeds;
 }
+
+}  // namespace stride::test
+
+using namespace stride::test;
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stride::test::metamorphic;

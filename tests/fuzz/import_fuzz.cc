@@ -70,11 +70,8 @@ class ImportFuzz : private cli::CliFixture {
 };
 
 }  // namespace
-}  // namespace stride::test
 
-using namespace stride::test;
-
-int LLVMFuzzerInitialize(int*, char***) {
+std::vector<std::string> fuzz_seeds() {
   const std::string texts[] = {
       "a,b,c,d\nk1,1,1.5,2021-04-01\n\"k,\"\"2\",,-2e3,\n",
       "a,b,c\n1,true,2021-04-01T10:00:00Z\n300,maybe,1999-02-30\n",
@@ -89,9 +86,12 @@ int LLVMFuzzerInitialize(int*, char***) {
       seeds.push_back(static_cast<char>(i) + text);
       if (i % 3 == 0) seeds.push_back(static_cast<char>(i) + stride::cli::gzip(text));
     }
-  write_seeds(seeds);
-  return 0;
+  return seeds;
 }
+
+}  // namespace stride::test
+
+using namespace stride::test;
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);

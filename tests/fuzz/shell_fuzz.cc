@@ -35,12 +35,9 @@ class ShellFuzz : private cli::CliFixture {
 };
 
 }  // namespace
-}  // namespace stride::test
 
-using namespace stride::test;
-
-int LLVMFuzzerInitialize(int*, char***) {
-  write_seeds({
+std::vector<std::string> fuzz_seeds() {
+  return {
       "put people 3 'three  times' 2.5\ndelete people 1\nscan people --format csv\n",
       "scan people --where 'score>=1.5' --columns name --limit 2 --reverse\ncount people\n",
       "scan people --top 2 --of score\ngroup people --by name --count --sum-of score\n",
@@ -49,9 +46,12 @@ int LLVMFuzzerInitialize(int*, char***) {
       "tables --json\nstats\nexplain words\nverify\ncompact\n",
       "rename words other\ndrop hits\nscan other --from a --to b\nsegments other\n",
       "# nothing\nhelp scan\nput hits c 7\nquit\n",
-  });
-  return 0;
+  };
 }
+
+}  // namespace stride::test
+
+using namespace stride::test;
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string lines(reinterpret_cast<const char*>(data), size);
