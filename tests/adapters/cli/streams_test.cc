@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::cli {
 namespace {
@@ -98,13 +99,16 @@ TEST_CASE_METHOD(StreamsTest, "StreamsTest.BadRowsDoNotGoIntoTheInput", "[Stream
   std::ofstream(rows_) << "a\t1\nbad\n";
   REQUIRE(symlink("rows.tsv", (directory_ + "/symbolic").c_str()) == 0);
   REQUIRE(link(rows_.c_str(), (directory_ + "/hard").c_str()) == 0);
+  int turn = 0;
   for (const char* command :
        {"load db t rows.tsv", "load db t other rows.tsv", "load db t - < rows.tsv",
         "load db t rows.tsv --commit-every 1 --resume", "load new t rows.tsv --dry-run",
         "join db t rows.tsv", "dedup rows.tsv", "dedup rows.tsv --table new t"}) {
-    for (const char* name : {"rows.tsv", "symbolic", "hard", "./rows.tsv"})
+    for (const char* name : {"rows.tsv", "symbolic", "hard", "./rows.tsv"}) {
+      if (test::under_sanitizer && ++turn % 3 != 0) continue;
       expect_shell_refuses(std::string("$S ") + command + " --rejects " + name, 2,
                            std::string("--rejects ") + name + " goes into the file that is read");
+    }
   }
   // Nor into what is printed.
   for (const char* name : {"out", "err"})

@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::cli {
 namespace {
@@ -261,7 +262,7 @@ class WhereTest : public CliFixture {
 
 TEST_CASE_METHOD(WhereTest, "WhereTest.RandomConditions", "[WhereTest]") {
   make_rows(300);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::smaller_under_sanitizers(300, 120); ++round) {
     std::vector<std::string> arguments = {"scan", database_, "t"};
     std::vector<PlainRow> left = rows_;
     add_conditions(&arguments, &left);
@@ -401,7 +402,7 @@ struct GroupQuestion {
 
 TEST_CASE_METHOD(WhereTest, "WhereTest.RandomGroups", "[WhereTest]") {
   make_rows(300);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::smaller_under_sanitizers(300, 120); ++round) {
     std::vector<std::string> arguments = {"group", database_, "t"};
     std::vector<PlainRow> left = rows_;
     add_conditions(&arguments, &left);

@@ -259,7 +259,7 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.CommitsGoOnOnceThereIsSpace",
                std::string(random_() % 100, static_cast<char>('a' + random_() % 26)),
                static_cast<Durability>(random_() % 3));
   };
-  for (int round = 0; round < smaller_under_sanitizers(30, 10); ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(30, 5); ++round) {
     open({.memtable_bytes = 1 << 14, .background_work = background});
     for (int i = 0; i < 200; ++i) REQUIRE_OK(put_any());
     // A merge that ends meanwhile gives space back, so what is left is made small again and again.
@@ -277,7 +277,7 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.CommitsGoOnOnceThereIsSpace",
 }
 
 TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.ClosesInTheMidstOfIt", "[MaintenanceTest]") {
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(20, 8); ++round) {
     open({.memtable_bytes = small_memtable});
     fill(random_() % (3 * small_memtable));
     if (random_() % 2) expect_model();
@@ -371,7 +371,7 @@ TEST_CASE("MaintenanceTest.SpaceStaysNearTheLiveData", "[MaintenanceTest]") {
   REQUIRE_OK(opened);
   Database& db = **opened;
   Table table = *db.create_table("t");
-  constexpr int keys = 10'000, rounds = 6;
+  constexpr int keys = smaller_under_sanitizers(10'000, 5'000), rounds = 6;
   std::mt19937_64 random(seed());
   for (int i = 0; i < rounds * keys; ++i) {
     WriteTransaction t = db.begin();

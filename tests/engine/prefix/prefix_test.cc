@@ -125,7 +125,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.EachVersionKeepsItsChanges", "[PrefixTe
   };
   commit(random_changes(200));
   keep();
-  for (int round = 0; round < smaller_under_sanitizers(30, 12); ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(30, 7); ++round) {
     commit(random_changes(1 + random_() % 20));
     if (round % 3) keep();  // else the next one has the changes of two commits
   }
@@ -138,7 +138,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.ChangesAreTakenBack", "[PrefixTest]") {
   commit(random_changes(60));
   expect_all();
   const PrefixModel before = model_;
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(4, 2); ++round) {
     commit(random_changes(30));
     expect_all();
     Changes back;
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.ManyChangesInOnePlace", "[PrefixTest]")
     commit(all);
     REQUIRE_OK(database_->compact());
     expect_all();
-    for (int round = 0; round < smaller_under_sanitizers(5, 2); ++round) {
+    for (int round = 0; round < smaller_under_sanitizers(5, 1); ++round) {
       Changes changes = random_changes(150);
       std::vector<std::string> addresses;
       for (int i = 0; i < 150; ++i) {
@@ -193,7 +193,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.ChangesThatBeginAlike", "[PrefixTest]")
     for (int i = 0; i < 200; ++i) addresses.push_back(any());
     expect_match(database_->snapshot(), table_, model_, addresses);
   };
-  for (int round = 0; round < smaller_under_sanitizers(20, 10); ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(20, 5); ++round) {
     Changes changes;
     for (int i = 0; i < 40; ++i) {
       std::string address = any();
@@ -204,7 +204,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.ChangesThatBeginAlike", "[PrefixTest]")
     }
     commit(changes);
     check();
-    if (round == 6) REQUIRE_OK(database_->compact());
+    if (round == smaller_under_sanitizers(6, 3)) REQUIRE_OK(database_->compact());
   }
 }
 

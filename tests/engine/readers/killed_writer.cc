@@ -18,6 +18,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -230,7 +231,7 @@ void run_beside_killed_writer(uint64_t kills) {
     if (!mortal)
       mortal = std::make_unique<Process>(
           *board, caught([&] { read_numbers(path, /*lives=*/false, *board); }));
-    ::usleep(static_cast<useconds_t>(5000 + random() % 100'000));
+    ::usleep(static_cast<useconds_t>((under_sanitizer ? 3 : 1) * (5000 + random() % 100'000)));
     writer.kill();
   }
   mortal.reset();

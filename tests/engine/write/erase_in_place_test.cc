@@ -9,6 +9,7 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
 namespace stride::test::erase_in_place_tests {
@@ -286,7 +287,7 @@ TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.RandomHistoriesAgreeWithAMo
                  "[EraseInPlaceTest]") {
   std::mt19937_64 random(seed());
   auto below = [&](uint64_t n) { return random() % n; };
-  for (int round = 0; round < 16; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(16, 8); ++round) {
     const bool fixed = round % 2;
     Options options;
     const uint64_t memtables[] = {0, 1 << 12, 1 << 16, 64 << 20}, tombstones[] = {0, 0, 20, 4096};
