@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,8 +41,7 @@ class FollowedTables {
       tables.push_back(std::move(*table));
     }
     version->tables = TableList(tables);
-    version->index = std::make_shared<const TableIndex>(TableIndex(), table_records,
-                                                        std::unordered_set<uint32_t>());
+    version->index = std::make_shared<const TableIndex>(TableIndex(), table_records);
     return version;
   }
 

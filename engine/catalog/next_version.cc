@@ -72,15 +72,19 @@ std::shared_ptr<const TableVersion> change_table(const TableVersion& before,
 }
 
 void drop_tables(const std::unordered_set<uint32_t>& dropped, Version* version) {
-  std::vector<TableList::value_type> tables = version->tables.all();
-  std::erase_if(tables, [&](const auto& t) {
-    if (!dropped.contains(t->table->id)) return false;
-    count_bytes(t->segments, {}, version);
-    return true;
-  });
-  version->tables = TableList(tables);
-  version->index = std::make_shared<const TableIndex>(
-      *version->index, std::span<const TableRecord* const>(), dropped);
+  std::vector<size_t> positions;
+  std::vector<const TableRecord*> records;
+  for (uint32_t id : dropped) {
+    const size_t at = version->index->position(id);
+    if (at == TableIndex::none) continue;
+    const TableVersion& table = *version->tables[at];
+    positions.push_back(at);
+    records.push_back(table.table.get());
+    count_bytes(table.segments, {}, version);
+  }
+  std::sort(positions.begin(), positions.end());
+  version->index = std::make_shared<const TableIndex>(version->index->without(records));
+  version->tables = version->tables.without(positions);
 }
 
 bool has_smaller_id(const TableList::value_type& a, const TableList::value_type& b) {
@@ -122,8 +126,7 @@ std::shared_ptr<const Version> with_tables(
   }
   std::sort(tables.begin(), tables.end(), has_smaller_id);
   version->tables = add_tables(before->tables, tables);
-  version->index =
-      std::make_shared<const TableIndex>(*before->index, records, std::unordered_set<uint32_t>());
+  version->index = std::make_shared<const TableIndex>(*before->index, records);
   return version;
 }
 

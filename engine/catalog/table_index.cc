@@ -1,6 +1,8 @@
 #include "engine/catalog/table_index.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
 
 namespace stride {
 namespace {
@@ -22,20 +24,43 @@ std::vector<T> merged(std::span<const T> sorted, std::vector<T> added, const Les
   return result;
 }
 
+// Sorted elements without those of `removed`, which are among them.
+template <class T, class Less>
+std::vector<T> difference(std::span<const T> sorted, std::vector<T> removed, const Less& less) {
+  std::sort(removed.begin(), removed.end(), less);
+  std::vector<T> result;
+  result.reserve(sorted.size());
+  auto from = sorted.begin();
+  for (const T& one : removed) {
+    auto to = std::lower_bound(from, sorted.end(), one, less);
+    result.insert(result.end(), from, to);
+    from = std::next(to);
+  }
+  result.insert(result.end(), from, sorted.end());
+  return result;
+}
+
+std::vector<uint32_t> ids_of(std::span<const TableRecord* const> tables) {
+  std::vector<uint32_t> ids;
+  for (const TableRecord* table : tables) ids.push_back(table->id);
+  return ids;
+}
+
 bool has_smaller_name(const TableRecord* a, const TableRecord* b) { return a->name < b->name; }
 
 }  // namespace
 
-TableIndex::TableIndex(const TableIndex& before, std::span<const TableRecord* const> created,
-                       const std::unordered_set<uint32_t>& dropped) {
-  std::vector<uint32_t> created_ids;
-  for (const TableRecord* table : created) created_ids.push_back(table->id);
-  ids_ = merged<uint32_t>(before.ids_, std::move(created_ids), std::less<uint32_t>());
-  by_name_ = merged<const TableRecord*>(before.by_name_, {created.begin(), created.end()},
-                                        has_smaller_name);
-  if (dropped.empty()) return;
-  std::erase_if(ids_, [&](uint32_t id) { return dropped.contains(id); });
-  std::erase_if(by_name_, [&](const TableRecord* t) { return dropped.contains(t->id); });
+TableIndex::TableIndex(const TableIndex& before, std::span<const TableRecord* const> created)
+    : ids_(merged<uint32_t>(before.ids_, ids_of(created), std::less<uint32_t>())),
+      by_name_(merged<const TableRecord*>(before.by_name_, {created.begin(), created.end()},
+                                          has_smaller_name)) {}
+
+TableIndex TableIndex::without(std::span<const TableRecord* const> dropped) const {
+  TableIndex others;
+  others.ids_ = difference<uint32_t>(ids_, ids_of(dropped), std::less<uint32_t>());
+  others.by_name_ =
+      difference<const TableRecord*>(by_name_, {dropped.begin(), dropped.end()}, has_smaller_name);
+  return others;
 }
 
 TableIndex TableIndex::with_renamed(std::span<const TableRecord* const> renamed) const {
@@ -52,6 +77,10 @@ size_t TableIndex::position(uint32_t id) const {
   auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
   if (found == ids_.end() || *found != id) return none;
   return static_cast<size_t>(found - ids_.begin());
+}
+
+size_t TableIndex::position_behind(uint32_t id) const {
+  return static_cast<size_t>(std::upper_bound(ids_.begin(), ids_.end(), id) - ids_.begin());
 }
 
 const TableRecord* TableIndex::find(std::string_view name) const {

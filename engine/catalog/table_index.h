@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "storage/manifest.h"
@@ -20,10 +19,12 @@ class TableIndex {
   static constexpr size_t none = ~size_t{0};
 
   TableIndex() = default;
-  // The tables of `before` without the dropped ones, and the created ones. Costs a copy of two
-  // lists of numbers and pointers, and a search for each created table.
-  TableIndex(const TableIndex& before, std::span<const TableRecord* const> created,
-             const std::unordered_set<uint32_t>& dropped);
+  // The tables of `before`, and the created ones. Costs a copy of two lists of numbers and
+  // pointers, and a search for each created table.
+  TableIndex(const TableIndex& before, std::span<const TableRecord* const> created);
+
+  // The same without these tables, which are there. Costs the same.
+  TableIndex without(std::span<const TableRecord* const> dropped) const;
 
   // The same tables, of which some have other names: `renamed` has the records that take the place
   // of those of the same ids.
@@ -32,6 +33,8 @@ class TableIndex {
   size_t size() const { return ids_.size(); }
   // The table's position among all, by ascending id, or `none`.
   size_t position(uint32_t id) const;
+  // The position of the first table with a larger id; size() where there is none.
+  size_t position_behind(uint32_t id) const;
   // Null: there is none of this name.
   const TableRecord* find(std::string_view name) const;
 
