@@ -83,8 +83,10 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   impl->context_.executor->set_costs(read_costs(fs, path));
   impl->lock_ = claim.keep();
   impl->tell_of_opening();
-  if (!options.read_only && impl->context_.identity->clock.is_started())
-    impl->maintenance_.look_behind();
+  if (!options.read_only) {
+    if (impl->context_.identity->clock.is_started()) impl->maintenance_.look_behind();
+    impl->maintenance_.look_at_backlog();
+  }
   return impl;
 }
 

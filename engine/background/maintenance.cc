@@ -123,6 +123,17 @@ void Maintenance::look_behind() {
   changed_.notify_all();
 }
 
+// Few runs wait as long as those of a load that has paused, so that commands of a moment begin no
+// merges that they do not end.
+void Maintenance::look_at_backlog() {
+  if (!context_.options.background_work || debt_bytes() == 0) return;
+  {
+    std::lock_guard lock(mutex_);
+    last_bulk_ = Clock::now();
+  }
+  look_behind();
+}
+
 void Maintenance::after_bulk_commits() {
   if (!context_.options.background_work) return flush_without_threads();
   std::lock_guard lock(mutex_);
@@ -365,8 +376,9 @@ bool Maintenance::choose(size_t lane, bool* later) {
     std::erase_if(written_, is_gone);
     std::erase_if(failures_, is_gone);
   }
+  const size_t first = version->index->position_behind(last_chosen_);
   for (size_t i = 0; i < version->tables.size(); ++i) {
-    const TableVersion& table = *version->tables[i];
+    const TableVersion& table = *version->tables[(first + i) % version->tables.size()];
     if (table.segments.empty()) continue;
     auto choice = choose_in(*version, table, other);
     if (!choice) continue;
@@ -376,6 +388,10 @@ bool Maintenance::choose(size_t lane, bool* later) {
     const bool loads = now - last_bulk_ < bulk_pause && count_runs(table.segments) < many_runs;
     if (!has_failed && !loads) {
       lanes_[lane].compaction = std::move(choice);
+      last_chosen_ = table.table->id;
+      // The second lane may have looked before the first one was busy.
+      if (lane == 0) lanes_[1].look = true;
+      changed_.notify_all();
       return true;
     }
     *later = true;

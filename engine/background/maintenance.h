@@ -61,6 +61,9 @@ class Maintenance {
   // The same for those that erased rows in place. Call, too, where rows have come to end: from then
   // on there is a look now and then.
   void look_behind();
+  // Call after opening: what is due from before does not wait for the first flush. Throws
+  // std::bad_alloc.
+  void look_at_backlog();
   // Makes runs of all rows in memtables, and one run of each table. cancelled: the calling thread's
   // watch was stopped.
   Status compact_all();
@@ -105,7 +108,8 @@ class Maintenance {
   void run_compactions(size_t lane);
   // Merges what is due in one table, if anything is. later: set where something is that must wait.
   bool compact_one(size_t lane, bool* later);
-  // Enters what it chooses into the lane.
+  // Enters what it chooses into the lane. Tables take turns: one in which there is always something
+  // to merge does not keep the others waiting.
   bool choose(size_t lane, bool* later);
   std::optional<Compaction> choose_in(const Version& version, const TableVersion& table,
                                       const Lane& other) const;
@@ -130,6 +134,7 @@ class Maintenance {
   std::condition_variable changed_;
   std::thread flusher_;
   std::array<Lane, 2> lanes_;
+  uint32_t last_chosen_ = 0;  // the table of the last compaction; guarded by choice_mutex_
   std::atomic<bool> stopping_{false};
   bool sort_memtable_ = false;
   Status flush_failure_;
