@@ -158,6 +158,11 @@ ExitStatus run_join(Context* context, const JoinArguments& arguments) {
     return ExitStatus::usage(
         "join reads tsv, csv and jsonl: give rows of one of these, or get --keys takes the keys of "
         "Parquet and Arrow files");
+  if (arguments.match) options.added_fields.push_back("prefix");
+  options.added_fields.push_back(arguments.value_name);
+  if (arguments.match && arguments.value_name == "prefix")
+    return ExitStatus::usage(
+        "--value-name prefix: --match adds a field of this name, too: give another one");
   std::unique_ptr<Lookup> lookup;
   STRIDE_CLI_TRY(open_lookup(
       context,

@@ -76,6 +76,12 @@ ExitStatus BlockReader::look_ahead(FileRows* file) {
   const bool sniffs = delimited && (options_.sniffs_header || options_.sniffs_delimiter);
   if (!sniffs && options_.format != Format::jsonl) return {};
   STRIDE_CLI_TRY(read_more(&ahead_, sniffed_bytes));
+  while (sniffs && !ended_ && ahead_.size() <= options_.max_row_bytes &&
+         !has_two_rows(ahead_.text(), options_)) {
+    ahead_used_ = ahead_.size();  // it is no input of its own
+    STRIDE_CLI_TRY(read_more(&ahead_, ahead_.size()));
+  }
+  ahead_used_ = 0;
   std::string_view sample = ahead_.text();
   if (sample.starts_with(utf8_mark)) sample.remove_prefix(utf8_mark.size());
   if (delimited && sample.find('\n') == std::string_view::npos &&

@@ -51,12 +51,14 @@ class JsonParser {
   void parse_row(std::string_view row, uint64_t line) {
     for (JsonSlice& key : keys_) key = {};
     has_stranger_ = false;
+    taken_ = nullptr;
     for (JsonSlice& value : values_) value = {};
     JsonObject object(row);
     JsonSlice name, value;
     for (next_ = 0; object.next(&name, &value);) take_member(name, value);
     if (object.error())
       return rows_.refuse(std::string("JSON: ") + object.error(), row, advice_on(row));
+    if (taken_ != nullptr) return refuse_taken(row);
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (keys_[i].kind == JsonSlice::Kind::absent)
         return rows_.refuse("no field " + in_quotes(key_names_[i]), row,
@@ -71,6 +73,14 @@ class JsonParser {
       return;
     if (rows_.wants_values() && !add_value(row)) return;
     rows_.end_row(row, line);
+  }
+
+  // The value's field comes last.
+  void refuse_taken(std::string_view row) {
+    const bool is_value = taken_ == &options_.added_fields.back();
+    rows_.refuse("the object has a field " + in_quotes(*taken_) + " already", row,
+                 is_value ? "give the one that is added another name with --value-name"
+                          : "give it another name in the file");
   }
 
   // What is no line of JSON lines may be JSON of another form.
@@ -108,6 +118,8 @@ class JsonParser {
       keys_[i] = value;
       is_key = true;
     }
+    for (const std::string& added : options_.added_fields)
+      if (text == added) taken_ = &added;
     // Objects of one file have their fields in one order, as a rule.
     if (next_ < names_.size() && text == names_[next_]) {
       values_[next_++] = value;
@@ -193,8 +205,9 @@ class JsonParser {
   std::vector<std::string> texts_;                       // of strings with escapes
   std::unordered_map<std::string_view, size_t> places_;  // of the names
   bool has_stranger_ = false;
-  JsonSlice stranger_;  // a field that is none of these
-  size_t next_ = 0;     // where the next member is looked for first
+  const std::string* taken_ = nullptr;  // of the fields that are added: one that is there
+  JsonSlice stranger_;                  // a field that is none of these
+  size_t next_ = 0;                     // where the next member is looked for first
   std::string name_;
 };
 

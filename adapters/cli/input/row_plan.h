@@ -39,8 +39,9 @@ struct RowOptions {
   bool allow_empty_key = false;
   // A column's name, or its number from 1, or several with commas between; empty: the first ones.
   std::string key;
-  std::vector<std::string> key_names;  // what the table calls them, where `key` is empty
-  std::vector<std::string> values;     // columns; none: all others (jsonl: the whole line)
+  std::vector<std::string> key_names;     // what the table calls them, where `key` is empty
+  std::vector<std::string> values;        // columns; none: all others (jsonl: the whole line)
+  std::vector<std::string> added_fields;  // jsonl: that an object gets, and so may not have
   uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
   // Values of a table of numbers are such numbers: as text, or in raw records as they are stored.
   NumberType numbers = NumberType::none;

@@ -138,6 +138,11 @@ bool is_header(const std::vector<Row>& rows, const RowOptions& options) {
 
 }  // namespace
 
+bool has_two_rows(std::string_view sample, const RowOptions& options) {
+  const bool csv = options.format == Format::csv;
+  return SampleRows(sample, false, options.delimiter, csv).read().size() >= 2;
+}
+
 Sniffed sniff(std::string_view sample, bool whole, const RowOptions& options) {
   const bool csv = options.format == Format::csv;
   Sniffed told{options.delimiter, false};

@@ -8,13 +8,15 @@
 
 namespace stride::cli {
 
-// A look at so many bytes of a file is enough.
+// A look at so many bytes of a file is enough, if there are two rows in them.
 inline constexpr size_t sniffed_bytes = 64 << 10;
 
 struct Sniffed {
   char delimiter;
   bool header;
 };
+
+bool has_two_rows(std::string_view sample, const RowOptions& options);
 
 // sample: the first bytes of a file in tsv or csv, without the mark of UTF-8; whole: it has no
 // more.

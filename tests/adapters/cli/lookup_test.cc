@@ -82,6 +82,30 @@ TEST_CASE_METHOD(LookupTest, "LookupTest.JoinOfCsvAndJson", "[LookupTest]") {
   CHECK(out_ == "{\"id\":10,\"value\":\"ten, \\\"x\\\"\"}\n{\"id\":8, \"x\":{},\"value\":null}\n");
 }
 
+// An object with two members of one name is read in as many ways as there are readers.
+TEST_CASE_METHOD(LookupTest, "LookupTest.JoinWritesNoMemberTwice", "[LookupTest]") {
+  const std::vector<std::string> join = {"join",     database_, "users", "-",
+                                         "--format", "jsonl",   "--key", "id"};
+  auto run_with = [&](const std::vector<std::string>& options, const std::string& rows) {
+    std::vector<std::string> arguments = join;
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run(arguments, rows);
+  };
+  const std::string rows = "{\"id\":7}\n{\"v\\u0061lue\":{\"value\":1},\"id\":10}\n";
+  CHECK(run_with({}, rows) == 3);
+  CHECK_MESSAGE(
+      error_.find("standard input:2: the object has a field 'value' already: give the "
+                  "one that is added another name with --value-name") != std::string::npos,
+      error_);
+  REQUIRE_MESSAGE(run_with({"--value-name", "user"}, rows) == 0, error_);
+  CHECK(out_ ==
+        "{\"id\":7,\"user\":\"seven\"}\n"
+        "{\"v\\u0061lue\":{\"value\":1},\"id\":10,\"user\":\"ten, \\\"x\\\"\"}\n");
+  REQUIRE_MESSAGE(run_with({"--rejects", "/dev/null"}, rows) == 0, error_);
+  CHECK(out_ == "{\"id\":7,\"value\":\"seven\"}\n");
+  CHECK(run_with({"--value-name", "id"}, rows) == 3);
+}
+
 TEST_CASE_METHOD(LookupTest, "LookupTest.AHeaderWithoutRowsIsKept", "[LookupTest]") {
   REQUIRE_MESSAGE(
       run({"join", database_, "users", "-", "--format", "csv", "--header"}, "id,x\n") == 0, error_);

@@ -84,6 +84,26 @@ TEST_CASE_METHOD(SniffTest, "SniffTest.SaysWhatWasTaken", "[SniffTest]") {
   CHECK(out_ == "zip,q,city\n00501,5,Bonn\n");
 }
 
+// A header that is longer than the first look at a file.
+TEST_CASE_METHOD(SniffTest, "SniffTest.LongHeaders", "[SniffTest]") {
+  std::string header = "id", row = "1";
+  for (int i = 0; i < 6000; ++i) {
+    header += ",\"column\n" + std::to_string(i) + "\"";
+    row += "," + std::to_string(i * 2);
+  }
+  REQUIRE(header.size() > sniffed_bytes);
+  for (const char* bytes : {"4096", "1000000"}) {
+    std::filesystem::remove_all(database_);
+    const std::string path = file("long.csv", header + "\n" + row + "\n");
+    REQUIRE_MESSAGE(load(path, {"--key", "id", "--value", "column\n5999", "--schema", "none",
+                                "--block-bytes", bytes}) == 0,
+                    error_);
+    CHECK(scan() == "1\t11998\n");
+    REQUIRE_MESSAGE(load(path, {"--value", "2,6001", "--schema", "none"}, "u") == 0, error_);
+    CHECK(scan({}, "u") == "1\t0\t11998\n");
+  }
+}
+
 TEST_CASE_METHOD(SniffTest, "SniffTest.ArraysOfJson", "[SniffTest]") {
   const std::string text =
       "\xEF\xBB\xBF [\n  {\"key\": \"a\", \"v\": [1, {\"x\": \"]},{\"}],\n   \"w\": \"\\\"\\n\"},\n"
