@@ -76,8 +76,8 @@ class CliAllocationTest : public CliFixture {
 
   // Until the command needs no allocation that fails.
   void sweep(const std::string& arguments, const std::string& input = "") {
-    // Half of the commands, others in each run.
-    if (test::under_sanitizer && test::soak_seconds(0) <= 0 && random_() % 2) return;
+    // A third of the commands, others in each run.
+    if (test::under_sanitizer && test::soak_seconds(0) <= 0 && random_() % 3) return;
     input_ = file("input", input);
     bool failed = false;
     begin_anew();
