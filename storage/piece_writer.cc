@@ -14,7 +14,8 @@ PieceWriter::PieceWriter(File& file, const std::byte* image, uint64_t max_bytes,
       image_(image),
       io_(io),
       watch_(WorkWatch::current() ? WorkWatch::current()->shared_from_this() : nullptr),
-      checksums_(blocks_of(max_bytes)) {}
+      checksums_(blocks_of(max_bytes)),
+      page_checksums_(pages_of(max_bytes)) {}
 
 void PieceWriter::submit(uint64_t piece) {
   start([this, piece] { return write(piece); });
@@ -83,8 +84,11 @@ Status PieceWriter::write(uint64_t piece) {
   STRIDE_TRY(reserve(offset + piece_bytes));
   Bytes bytes{image_ + offset, piece_bytes};
   for (uint64_t at = 0; at < piece_bytes; at += segment_block_bytes) {
-    checksums_[(offset + at) / segment_block_bytes] =
-        checksum(bytes.subspan(at, segment_block_bytes));
+    const Bytes block = bytes.subspan(at, segment_block_bytes);
+    checksums_[(offset + at) / segment_block_bytes] = checksum(block);
+    for (uint64_t page = 0; page < block.size(); page += segment_page_bytes)
+      page_checksums_[(offset + at + page) / segment_page_bytes] =
+          page_checksum(block.subspan(page, segment_page_bytes));
   }
   STRIDE_TRY(file_.write_at(offset, bytes));
   if (watch_) {

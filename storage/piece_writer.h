@@ -54,6 +54,8 @@ class PieceWriter {
 
   // Entry `index` is the checksum of that block of the image, once its piece is written.
   std::vector<uint64_t>& checksums() { return checksums_; }
+  // Likewise of pages (page_checksum()).
+  std::vector<uint32_t>& page_checksums() { return page_checksums_; }
   // Size of the file as reserved.
   uint64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }
 
@@ -67,6 +69,7 @@ class PieceWriter {
   IoThreads& io_;
   const std::shared_ptr<WorkWatch> watch_;  // of the thread that has made this; null: none
   std::vector<uint64_t> checksums_;
+  std::vector<uint32_t> page_checksums_;
   std::atomic<uint64_t> planned_{0};
 
   FirstFailure failure_;

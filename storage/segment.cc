@@ -1,6 +1,7 @@
 #include "storage/segment.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <initializer_list>
@@ -31,7 +32,11 @@ struct Segment::State {
   // One bit a block, set once the block has matched its checksum. The blocks never change, so that
   // a reader needs no more order than to see its bit set.
   std::unique_ptr<std::atomic<uint64_t>[]> verified;
-  std::atomic<uint64_t> verified_blocks{0};
+  std::atomic<uint64_t> verified_blocks{0};  // of those that are needed
+  uint64_t needed_blocks = 0;
+
+  // One bit a page, likewise, where pages have checksums; a page of a verified block needs none.
+  std::unique_ptr<std::atomic<uint64_t>[]> verified_pages;
 
   std::atomic<int64_t> in_memory_until{0};  // of the steady clock, in ns
   std::atomic<uint64_t> in_memory_queries{0};
@@ -41,6 +46,25 @@ struct Segment::State {
   bool is_verified(uint64_t block) const {
     return verified[block >> 6].load(std::memory_order_relaxed) >> (block & 63) & 1;
   }
+  bool is_page_verified(uint64_t page) const {
+    return is_verified(page / pages_per_block) ||
+           (verified_pages[page >> 6].load(std::memory_order_relaxed) >> (page & 63) & 1);
+  }
+  // Blocks of nothing but checksums of pages need not be intact for the rest to be.
+  bool is_needed(uint64_t block) const {
+    const SectionEntry& sums = layout.sections[static_cast<uint32_t>(SectionType::page_checksums)];
+    return block * segment_block_bytes < sums.offset ||
+           (block + 1) * segment_block_bytes > sums.offset + sums.bytes;
+  }
+  bool is_worth_a_page(uint64_t page) const;
+  bool is_in_rows(uint64_t offset, uint64_t bytes) const;
+  FileRange checksum_of_page(uint64_t page) const;
+  bool check_pages(uint64_t offset, uint64_t bytes);
+  bool check_page(uint64_t page);
+  bool matches_page_checksum(uint64_t page) const {
+    return layout.page_checksums[page] == (page == 0 ? 0 : page_checksum(layout.page(page)));
+  }
+  bool verify_pages(uint64_t block);
   bool matches_checksum(uint64_t block);
   bool matches_checksums(Bytes bytes);
   bool check_block(uint64_t block);
@@ -51,6 +75,7 @@ struct Segment::State {
   }
   Status bring(std::initializer_list<FileRange> ranges, FileRange next) const;
   void fail(uint64_t offset, std::string message);
+  static constexpr uint64_t pages_per_block = segment_block_bytes / segment_page_bytes;
 };
 
 void Segment::State::fail(uint64_t offset, std::string message) {
@@ -80,6 +105,64 @@ bool Segment::State::matches_checksums(Bytes bytes) {
   return true;
 }
 
+// Once so many pages of a block have been read, all of it is, and then needs no more than its bit.
+bool Segment::State::is_worth_a_page(uint64_t page) const {
+  constexpr int most_pages = 7;
+  constexpr uint64_t of_block = (uint64_t{1} << pages_per_block) - 1;
+  const uint64_t first = page / pages_per_block * pages_per_block;
+  const uint64_t bits = verified_pages[first >> 6].load(std::memory_order_relaxed);
+  return std::popcount(bits >> (first & 63) & of_block) < most_pages;
+}
+
+// Whether they lie in blocks of which nothing but the checksum tells whether they are right.
+bool Segment::State::is_in_rows(uint64_t offset, uint64_t bytes) const {
+  for (SectionType type : {SectionType::value_data, SectionType::key_data}) {
+    const SectionEntry& section = layout.sections[static_cast<uint32_t>(type)];
+    const uint64_t first = blocks_of(section.offset) * segment_block_bytes;
+    const uint64_t end =
+        (section.offset + section.bytes) / segment_block_bytes * segment_block_bytes;
+    if (section.type && offset >= first && offset < end) return bytes <= end - offset;
+  }
+  return false;
+}
+
+FileRange Segment::State::checksum_of_page(uint64_t page) const {
+  const SectionEntry& all = layout.sections[static_cast<uint32_t>(SectionType::page_checksums)];
+  return {all.offset + page * sizeof(uint32_t), sizeof(uint32_t)};
+}
+
+// False: the blocks have to be checked.
+bool Segment::State::check_pages(uint64_t offset, uint64_t bytes) {
+  if (!verified_pages || bytes > segment_page_bytes || !is_in_rows(offset, bytes)) return false;
+  const uint64_t last = (offset + bytes - 1) / segment_page_bytes;
+  for (uint64_t page = offset / segment_page_bytes; page <= last; ++page)
+    if (!is_page_verified(page) && !(is_worth_a_page(page) && check_page(page))) return false;
+  return true;
+}
+
+bool Segment::State::check_page(uint64_t page) {
+  const uint64_t block = checksum_of_page(page).offset / segment_block_bytes;
+  if (!is_verified(block) &&
+      (checksum(layout.block(block)) != layout.checksums[block] || !check_block(block)))
+    return false;
+  if (!matches_page_checksum(page)) return false;
+  verified_pages[page >> 6].fetch_or(uint64_t{1} << (page & 63), std::memory_order_relaxed);
+  return true;
+}
+
+// Precondition: the block and the checksums of its pages are intact.
+bool Segment::State::verify_pages(uint64_t block) {
+  const uint64_t end = std::min((block + 1) * pages_per_block, layout.page_checksums.size());
+  for (uint64_t page = block * pages_per_block; page < end; ++page) {
+    if (matches_page_checksum(page)) continue;
+    fail(checksum_of_page(page).offset,
+         "section page_checksums has another checksum for the page at " +
+             std::to_string(page * segment_page_bytes));
+    return false;
+  }
+  return true;
+}
+
 bool Segment::State::check_block(uint64_t block) {
   if (!matches_checksum(block)) return false;
   BytesBeside beside = bytes_beside(layout, block);
@@ -90,7 +173,7 @@ bool Segment::State::check_block(uint64_t block) {
   }
   uint64_t bit = uint64_t{1} << (block & 63);
   uint64_t before = verified[block >> 6].fetch_or(bit, std::memory_order_relaxed);
-  if (!(before & bit)) verified_blocks.fetch_add(1, std::memory_order_relaxed);
+  if (!(before & bit) && is_needed(block)) verified_blocks.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -160,7 +243,15 @@ Result<std::shared_ptr<Segment>> Segment::adopt(const std::string& path, uint64_
   state->layout = *layout;
   state->was_written_here = intact;
   uint64_t words = (layout->footer.blocks + 63) / 64;
+  const SectionEntry& sums =
+      state->layout.sections[static_cast<uint32_t>(SectionType::page_checksums)];
+  const uint64_t first = blocks_of(sums.offset);
+  const uint64_t end = (sums.offset + sums.bytes) / segment_block_bytes;
+  state->needed_blocks = layout->footer.blocks - (std::max(first, end) - first);
   state->verified = std::make_unique<std::atomic<uint64_t>[]>(words);
+  if (!layout->page_checksums.empty() && !intact)
+    state->verified_pages =
+        std::make_unique<std::atomic<uint64_t>[]>((layout->page_checksums.size() + 63) / 64);
   std::shared_ptr<Segment> segment(new Segment(std::move(state)));
   segment->intact_.store(intact, std::memory_order_release);
   STRIDE_TRY(segment->read_statistics());
@@ -256,7 +347,16 @@ bool Segment::ensure(const void* p, uint64_t bytes) {
   uint64_t first = offset / segment_block_bytes;
   uint64_t last = (offset + bytes - 1) / segment_block_bytes;
   if (first == last && state_->is_verified(first)) return true;
-  return check_blocks(first, last);
+  return state_->check_pages(offset, bytes) || check_blocks(first, last);
+}
+
+bool Segment::is_paged() const { return !state_->layout.page_checksums.empty(); }
+
+bool Segment::checks_page(uint64_t offset, FileRange* checksum) const {
+  if (!state_->verified_pages || !state_->is_in_rows(offset, 1)) return false;
+  const uint64_t page = offset / segment_page_bytes;
+  *checksum = state_->checksum_of_page(page);
+  return state_->is_page_verified(page) || state_->is_worth_a_page(page);
 }
 
 bool Segment::was_written_here() const { return state_->was_written_here; }
@@ -270,9 +370,8 @@ bool Segment::check_blocks(uint64_t first, uint64_t last) {
     if (!state_->is_verified(block) && !state_->check_block(block)) return false;
   }
   if (!state_->check_block_ends(first, last)) return false;
-  uint64_t blocks = state_->layout.footer.blocks;
-  if (state_->verified_blocks.load(std::memory_order_relaxed) == blocks) {
-    if (!state_->check_block_ends(0, blocks - 1)) return false;
+  if (state_->verified_blocks.load(std::memory_order_relaxed) == state_->needed_blocks) {
+    if (!state_->check_block_ends(0, state_->layout.footer.blocks - 1)) return false;
     intact_.store(true, std::memory_order_release);
   }
   return true;
@@ -324,9 +423,14 @@ Status Segment::verify() {
   STRIDE_TRY(state_->bring({{0, segment_page_bytes},
                             range_of(SectionType::key_bases),
                             range_of(SectionType::value_bases),
+                            range_of(SectionType::page_checksums),
                             {tables, layout.file.size() - tables}},
                            /*next=*/{}));
   STRIDE_TRY(SegmentLayout::parse(state_->path, state_->id, layout.file).status());
+  if (const FileRange sums = range_of(SectionType::page_checksums); sums.bytes > 0)
+    for (uint64_t block = sums.offset / segment_block_bytes;
+         block * segment_block_bytes < sums.offset + sums.bytes; ++block)
+      if (!state_->check_block(block)) return failure();
   constexpr uint64_t window_blocks = 256;
   const auto window_at = [](uint64_t block) {
     return FileRange{block * segment_block_bytes, window_blocks * segment_block_bytes};
@@ -335,7 +439,7 @@ Status Segment::verify() {
     STRIDE_TRY(WorkWatch::check());
     if (block % window_blocks == 0)
       STRIDE_TRY(state_->bring({window_at(block)}, /*next=*/window_at(block + window_blocks)));
-    if (!state_->check_block(block)) return failure();
+    if (!state_->check_block(block) || !state_->verify_pages(block)) return failure();
   }
   STRIDE_TRY(verify_rows(state_->path, layout, state_->first_key, state_->last_key));
   intact_.store(true, std::memory_order_release);

@@ -73,8 +73,13 @@ class Segment final : public BlockGuard {
   // This, or null where intact(): what an IndexView wants.
   BlockGuard* guard() const { return intact() ? nullptr : const_cast<Segment*>(this); }
   // Also checks that offsets ascend and lead to no place outside the column, that numbers of shared
-  // values are in range, and that entry kinds are known.
+  // values are in range, and that entry kinds are known. A few keys or values may be checked by the
+  // page, until a good part of their block has been read.
   bool ensure(const void* p, uint64_t bytes) override;
+  // Whether it would read no more than this page of the file, and where its checksum lies.
+  bool checks_page(uint64_t offset, FileRange* checksum) const;
+  // Whether there are checksums of pages.
+  bool is_paged() const;
   // Whether ensure() has checked the block of segment_block_bytes that holds this byte of the file.
   bool is_verified(uint64_t offset) const;
   Status failure() const override;

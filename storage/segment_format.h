@@ -31,11 +31,12 @@ enum class SectionType : uint32_t {
   kinds = 7,  // one EntryKind a row; absent where all are puts
   tree = 8,
   statistics = 9,
-  value_numbers = 10,  // where rows share values: which row of the value column each row has
-  key_sample = 11,     // what trees are planned from (gpu/key_statistics.h); of large segments
-  key_filter = 12,     // says which keys are not there (storage/key_filter.h)
+  value_numbers = 10,   // where rows share values: which row of the value column each row has
+  key_sample = 11,      // what trees are planned from (gpu/key_statistics.h); of large segments
+  key_filter = 12,      // says which keys are not there (storage/key_filter.h)
+  page_checksums = 13,  // of each page before this section; of large segments
 };
-inline constexpr uint32_t section_types = 12;
+inline constexpr uint32_t section_types = 13;
 
 // "key_data", ...
 std::string_view to_string(SectionType type);
@@ -44,14 +45,17 @@ enum class EntryKind : uint8_t { put = 0, tombstone = 1, delta = 2 };
 
 inline constexpr uint64_t segment_magic = 0x0A47455344525453;         // "STRDSEG\n"
 inline constexpr uint64_t segment_footer_magic = 0x0A444E4544525453;  // "STRDEND\n"
-inline constexpr uint32_t segment_format_version = 4;                 // the newest that is read
+inline constexpr uint32_t segment_format_version = 5;                 // the newest that is read
 // Writers use the oldest version that can express the content.
 inline constexpr uint32_t segment_version_plain = 1;
 inline constexpr uint32_t segment_version_shared = 2;      // rows share values
 inline constexpr uint32_t segment_version_sampled = 3;     // there is a sample of the keys
 inline constexpr uint32_t segment_version_filtered = 4;    // there is a filter of the keys
+inline constexpr uint32_t segment_version_paged = 5;       // there are checksums of pages
 inline constexpr uint64_t segment_page_bytes = 4096;       // of the header; the file is whole pages
 inline constexpr uint64_t segment_block_bytes = 64 << 10;  // one checksum for each
+// Segments whose other sections end before this have no checksums of pages.
+inline constexpr uint64_t least_paged_bytes = 4 << 20;
 inline constexpr uint64_t section_alignment = 64;
 inline constexpr uint64_t max_segment_rows = 0xFFFFFFFE;  // ranks have 32 bits; one is for "none"
 
@@ -114,6 +118,10 @@ inline constexpr uint64_t align_up(uint64_t n, uint64_t alignment) {
 }
 inline constexpr uint64_t blocks_of(uint64_t bytes) {
   return (bytes + segment_block_bytes - 1) / segment_block_bytes;
+}
+
+inline constexpr uint64_t pages_of(uint64_t bytes) {
+  return (bytes + segment_page_bytes - 1) / segment_page_bytes;
 }
 
 }  // namespace stride

@@ -1,5 +1,6 @@
 #include "storage/segment_layout.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "storage/checksum.h"
@@ -35,6 +36,7 @@ class Parser {
   Status check_columns();
   Status check_values();
   Status check_filter() const;
+  Status check_pages();
   Status make_fixed(SectionType data, uint64_t rows, uint32_t width, PackedColumn* column) const;
   Status make_variable(SectionType data, SectionType bases, SectionType deltas, uint64_t rows,
                        uint32_t delta_width, PackedColumn* column) const;
@@ -145,10 +147,11 @@ Status Parser::check_tables() {
 
 Status Parser::check_section(const SectionEntry& entry, uint64_t entry_offset, uint64_t* end) {
   uint32_t version = layout_.header.format_version;
-  SectionType last = version == segment_version_plain     ? SectionType::statistics
-                     : version == segment_version_shared  ? SectionType::value_numbers
-                     : version == segment_version_sampled ? SectionType::key_sample
-                                                          : SectionType::key_filter;
+  SectionType last = version == segment_version_plain      ? SectionType::statistics
+                     : version == segment_version_shared   ? SectionType::value_numbers
+                     : version == segment_version_sampled  ? SectionType::key_sample
+                     : version == segment_version_filtered ? SectionType::key_filter
+                                                           : SectionType::page_checksums;
   if (entry.type == 0 || entry.type > static_cast<uint32_t>(last) || entry.zero != 0) {
     return damaged(entry_offset, "unknown section type " + std::to_string(entry.type));
   }
@@ -179,6 +182,7 @@ Status Parser::check_columns() {
                                         header.key_delta_width, &layout_.keys));
   STRIDE_TRY(check_values());
   STRIDE_TRY(check_filter());
+  STRIDE_TRY(check_pages());
   if (present(kinds) && layout_.section(kinds).size() != rows) {
     return damaged("has not one entry for each row", kinds);
   }
@@ -220,6 +224,18 @@ Status Parser::check_filter() const {
       layout_.section(filter).size() == KeyFilter::bytes_for(layout_.header.rows))
     return {};
   return damaged("does not have the size of its rows", filter);
+}
+
+// Its own place says how many pages there are before it.
+Status Parser::check_pages() {
+  constexpr SectionType pages = SectionType::page_checksums;
+  if (!present(pages)) return {};
+  const Bytes bytes = layout_.section(pages);
+  const auto offset = static_cast<uint64_t>(bytes.data() - layout_.file.data());
+  if (bytes.size() != pages_of(offset) * sizeof(uint32_t))
+    return damaged("has not one entry for each page before it", pages);
+  layout_.page_checksums = {reinterpret_cast<const uint32_t*>(bytes.data()), pages_of(offset)};
+  return {};
 }
 
 Status Parser::make_fixed(SectionType data, uint64_t rows, uint32_t width,
@@ -281,6 +297,8 @@ std::string_view to_string(SectionType type) {
       return "key_sample";
     case SectionType::key_filter:
       return "key_filter";
+    case SectionType::page_checksums:
+      return "page_checksums";
   }
   return "unknown";
 }
@@ -318,6 +336,12 @@ Bytes SegmentLayout::block(uint64_t index) const {
   uint64_t offset = index * segment_block_bytes;
   uint64_t left = footer.tables_offset - offset;
   return file.subspan(offset, left < segment_block_bytes ? left : segment_block_bytes);
+}
+
+Bytes SegmentLayout::page(uint64_t index) const {
+  const uint64_t offset = index * segment_page_bytes;
+  const uint64_t end = sections[static_cast<uint32_t>(SectionType::page_checksums)].offset;
+  return file.subspan(offset, std::min(segment_page_bytes, end - offset));
 }
 
 }  // namespace stride

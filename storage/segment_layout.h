@@ -33,6 +33,8 @@ struct SegmentLayout {
   SegmentFooter footer{};
   std::array<SectionEntry, section_types + 1> sections{};  // by type; type 0 where absent
   const uint64_t* checksums = nullptr;                     // footer.blocks of them
+  // Of the pages before the section that they lie in; empty: there are none.
+  std::span<const uint32_t> page_checksums;
   PackedColumn keys;
   ValueRows values;
 
@@ -49,8 +51,10 @@ struct SegmentLayout {
   Bytes section(SectionType type) const;
   // Names the section that holds this byte of the file: "section key_data", or "the header".
   std::string section_name_at(uint64_t offset) const;
-  // Offset and bytes of a block; the last one is shorter.
+  // A block's bytes; the last one is shorter.
   Bytes block(uint64_t index) const;
+  // Likewise of a page that has a checksum.
+  Bytes page(uint64_t index) const;
 };
 
 }  // namespace stride

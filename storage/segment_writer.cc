@@ -26,6 +26,7 @@ uint64_t overhead_bytes(uint64_t section_bytes) {
   uint64_t statistics = sizeof(SegmentStatistics) + 2 * uint64_t{max_key_bytes};
   uint64_t data = segment_page_bytes + section_bytes + statistics +
                   section_types * (section_alignment + sizeof(SectionEntry));
+  data += (pages_of(data) + 1) * sizeof(uint32_t);
   uint64_t tables = (blocks_of(data) + 1) * 8 + sizeof(SegmentFooter) + segment_page_bytes;
   return data + tables - section_bytes;
 }
@@ -44,6 +45,7 @@ struct SegmentWriter::State {
   std::vector<std::atomic<uint64_t>> final_bytes;
   std::vector<SectionEntry> sections;
   uint64_t end = segment_page_bytes;  // of the last section, in the file
+  uint64_t paged_end = 0;             // where the checksums of pages lie; 0: there are none
   uint32_t format_version = segment_version_plain;
   Status misuse;  // of add_section()
   bool finished = false;
@@ -63,7 +65,13 @@ struct SegmentWriter::State {
   std::byte* at(uint64_t offset) const { return image.data() + offset; }
   void account(uint64_t offset, uint64_t bytes);
   void add_statistics(const SegmentSummary& summary);
+  void add_page_checksums();
+  void write_page_checksums(uint64_t from);
   void write_header(const SegmentSummary& summary);
+  // The pieces before this are full once all sections are.
+  uint64_t tail_begin(uint64_t data_end) const {
+    return (paged_end ? paged_end : data_end) / piece_bytes * piece_bytes;
+  }
   void submit_full_pieces(uint64_t data_end);
   uint64_t write_tables(uint64_t data_end, std::span<const uint64_t> checksums);
   Status write_tail(uint64_t data_end);
@@ -167,6 +175,26 @@ void SegmentWriter::State::add_statistics(const SegmentSummary& summary) {
   end = offset + bytes;
 }
 
+// They are known, and written, when all that is before them has been.
+void SegmentWriter::State::add_page_checksums() {
+  if (!pieces || end < least_paged_bytes) return;
+  paged_end = align_up(end, section_alignment);
+  const uint64_t bytes = pages_of(paged_end) * sizeof(uint32_t);
+  sections.push_back({static_cast<uint32_t>(SectionType::page_checksums), 0, paged_end, bytes});
+  end = paged_end + bytes;
+}
+
+// Into the image; pages from `from` on are not yet known.
+void SegmentWriter::State::write_page_checksums(uint64_t from) {
+  if (paged_end == 0) return;
+  std::vector<uint32_t>& all = pieces->page_checksums();
+  for (uint64_t offset = from; offset < paged_end; offset += segment_page_bytes)
+    all[offset / segment_page_bytes] =
+        page_checksum({at(offset), std::min(segment_page_bytes, paged_end - offset)});
+  all[0] = 0;  // the header's: a copy with another id leaves all others as they are
+  std::memcpy(at(paged_end), all.data(), pages_of(paged_end) * sizeof(uint32_t));
+}
+
 void SegmentWriter::State::write_header(const SegmentSummary& summary) {
   if (summary.distinct_values) format_version = segment_version_shared;
   for (const SectionEntry& section : sections) {
@@ -175,6 +203,7 @@ void SegmentWriter::State::write_header(const SegmentSummary& summary) {
     if (section.type == static_cast<uint32_t>(SectionType::key_filter))
       format_version = segment_version_filtered;
   }
+  if (paged_end) format_version = segment_version_paged;
   SegmentHeader header{};
   header.magic = segment_magic;
   header.format_version = format_version;
@@ -197,7 +226,7 @@ void SegmentWriter::State::write_header(const SegmentSummary& summary) {
 
 // The first piece holds the header and so is never complete before.
 void SegmentWriter::State::submit_full_pieces(uint64_t data_end) {
-  for (uint64_t piece = 0; piece < data_end / piece_bytes; ++piece) {
+  for (uint64_t piece = 0; piece < tail_begin(data_end) / piece_bytes; ++piece) {
     if (final_bytes[piece].load(std::memory_order_acquire) < piece_bytes) pieces->submit(piece);
   }
 }
@@ -231,7 +260,8 @@ uint64_t SegmentWriter::State::write_tables(uint64_t data_end,
 
 // What follows the full pieces, and the tables. Precondition: the full pieces are written.
 Status SegmentWriter::State::write_tail(uint64_t data_end) {
-  uint64_t from = data_end / piece_bytes * piece_bytes;
+  uint64_t from = tail_begin(data_end);
+  write_page_checksums(from);
   std::span<uint64_t> checksums(pieces->checksums().data(), blocks_of(data_end));
   for (uint64_t block = from / segment_block_bytes; block < checksums.size(); ++block) {
     uint64_t offset = block * segment_block_bytes;
@@ -256,6 +286,7 @@ Status SegmentWriter::State::write_behind(uint64_t data_end, uint64_t file_bytes
   pieces->then([this, data_end] {
     Status status = write_tail(data_end);
     pieces->checksums() = {};
+    pieces->page_checksums() = {};
     file.reset();
     return status;
   });
@@ -278,7 +309,8 @@ Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& sum
   if (summary.first_key.size() > max_key_bytes || summary.last_key.size() > max_key_bytes) {
     return Status::invalid("the first or last key is too long").with_file(s.path);
   }
-  s.add_statistics(summary);
+  s.add_page_checksums();
+  s.add_statistics(summary);  // near the end, of which opening reads some blocks
   s.write_header(summary);
   uint64_t data_end = align_up(s.end, section_alignment);
   if (s.pieces) s.submit_full_pieces(data_end);

@@ -99,7 +99,8 @@ ColdReader::~ColdReader() {
 }
 
 void ColdReader::expect_random(ColdFile* file) {
-  if (file->random || !file->intact) return;
+  const bool by_page = file->segment->is_paged() && file->segment->keys().fixed;
+  if (file->random || !(file->intact || by_page)) return;
   file->mapping->begin_random();
   file->random = true;
 }
@@ -175,12 +176,18 @@ void ColdReader::mark(ColdFile* file, Bytes bytes) {
   uint64_t first = offset / page_bytes;
   uint64_t last = std::min((offset + bytes.size() - 1) / page_bytes, file->pages - 1);
   if (file->intact) return mark_pages(file, first, last);
-  // A block is read whole when it is checked.
+  // A block is read whole when it is checked, and where that of a page's checksum is not.
   while (first <= last) {
     uint64_t block_first = first / pages_per_block * pages_per_block;
     uint64_t block_last = std::min(block_first + pages_per_block - 1, file->pages - 1);
+    FileRange sum{};
     if (file->segment->is_verified(first * page_bytes)) {
       mark_pages(file, first, std::min(last, block_last));
+    } else if (bytes.size() <= page_bytes && file->segment->checks_page(first * page_bytes, &sum)) {
+      mark_pages(file, first, std::min(last, block_last));
+      const uint64_t block = sum.offset / segment_block_bytes * pages_per_block;
+      if (!file->segment->is_verified(sum.offset))
+        mark_pages(file, block, std::min(block + pages_per_block, file->pages) - 1);
     } else {
       mark_pages(file, block_first, block_last);
     }
@@ -263,10 +270,23 @@ Status ColdReader::prefetch_marked(const ColdFile& file) const {
   return s.ok() ? s : only_if_unreadable(file.mapping->fetch(marked_ranges(file, 0)));
 }
 
+// What is checked by the page now is checked by the block once a good part of it has been read.
+void ColdReader::fill_blocks(ColdFile* file) {
+  constexpr uint64_t of_block = (uint64_t{1} << pages_per_block) - 1;
+  constexpr int good_part = 4;
+  if (file->intact || !file->segment->is_paged()) return;
+  for (uint64_t w = file->first_word; w <= file->last_word; ++w)
+    for (uint64_t at = 0; at < 64 && w * 64 + at + pages_per_block <= file->pages;
+         at += pages_per_block)
+      if (std::popcount(file->marks[w] >> at & of_block) >= good_part)
+        file->marks[w] |= of_block << at;
+}
+
 Status ColdReader::prefetch_marked() {
   Status failure;
   for (ColdFile& file : files_) {
     if (file.first_word > file.last_word) continue;
+    fill_blocks(&file);
     if (failure.ok()) failure = prefetch_marked(file);
     std::fill(file.marks.begin() + static_cast<ptrdiff_t>(file.first_word),
               file.marks.begin() + static_cast<ptrdiff_t>(file.last_word) + 1, 0);
@@ -331,7 +351,9 @@ Status ColdReader::prefetch_search(uint64_t queries) {
 Status ColdReader::prefetch_dense(Sections sections) {
   for (ColdFile& file : files_) {
     if (file.cold_rows == 0 || file.whole & bit(sections.back())) continue;
-    uint64_t unit = file.intact ? page_bytes : segment_block_bytes;
+    const bool by_page =
+        file.intact || (file.segment->is_paged() && sections.back() == SectionType::value_data);
+    uint64_t unit = by_page ? page_bytes : segment_block_bytes;
     uint64_t worth_bytes = file.cold_rows * unit * many_to_whole;
     if (fits(file, sections, worth_bytes)) STRIDE_TRY(prefetch_sections(&file, sections));
   }

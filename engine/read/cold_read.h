@@ -25,7 +25,7 @@
 // Where a reader has found that pages are missing, its mappings read single pages until it ends:
 // else the read-ahead around each stray fault (megabytes, on some machines) would push out what has
 // been prefetched. Segments that are not known to be intact are left out, for their checks read 64
-// KiB at a time.
+// KiB at a time, but for those with checksums of pages and keys of one width.
 //
 // Errors. io_error and corruption (the file ends early) mean that bytes which the rows need cannot
 // be read: the batch must fail with that, for reading them through the mapping ends the process
@@ -180,6 +180,7 @@ class ColdReader {
   static void expect_random(ColdFile* file);
   Status prefetch_sections(ColdFile* file, Sections sections);
   Status prefetch_dense(Sections sections);
+  static void fill_blocks(ColdFile* file);
   Status prefetch_marked();
   Status prefetch_marked(const ColdFile& file) const;
   std::vector<FileRange> marked_ranges(const ColdFile& file, uint64_t gap_bytes) const;
