@@ -114,13 +114,15 @@ bool Segment::State::is_worth_a_page(uint64_t page) const {
   return std::popcount(bits >> (first & 63) & of_block) < most_pages;
 }
 
-// Whether they lie in blocks of which nothing but the checksum tells whether they are right.
+// Whether they lie in blocks of which nothing but the checksum tells whether they are right, and
+// all of whose pages have one: a file may have any section before another.
 bool Segment::State::is_in_rows(uint64_t offset, uint64_t bytes) const {
+  const uint64_t paged_end = checksum_of_page(0).offset;
   for (SectionType type : {SectionType::value_data, SectionType::key_data}) {
     const SectionEntry& section = layout.sections[static_cast<uint32_t>(type)];
     const uint64_t first = blocks_of(section.offset) * segment_block_bytes;
-    const uint64_t end =
-        (section.offset + section.bytes) / segment_block_bytes * segment_block_bytes;
+    const uint64_t end = std::min(section.offset + section.bytes, paged_end) / segment_block_bytes *
+                         segment_block_bytes;
     if (section.type && offset >= first && offset < end) return bytes <= end - offset;
   }
   return false;

@@ -242,6 +242,33 @@ TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ForgedSectionsAreRefused",
       "unknown section type 13");
 }
 
+// Those of one page, and all rows behind them: they are checked by the block.
+TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.RowsBehindTheSectionHaveNone",
+                 "[SegmentPagesTest]") {
+  constexpr uint64_t rows = rows_of_page_size - 10;  // which leaves 64 bytes before the values
+  std::string bytes = good_;
+  const SectionEntry values = test::section_of(good_, SectionType::value_data);
+  const SectionEntry statistics = test::section_of(good_, SectionType::statistics);
+  const SectionEntry entries[] = {
+      {static_cast<uint32_t>(SectionType::page_checksums), 0, segment_page_bytes, 4},
+      {static_cast<uint32_t>(SectionType::key_data), 0, segment_page_bytes + 64, rows * 8},
+      {values.type, 0, values.offset, rows * value_bytes},
+      statistics};
+  std::memcpy(bytes.data() + test::footer_of(good_).tables_offset, entries, sizeof entries);
+  test::put(&bytes, offsetof(SegmentHeader, rows), rows);
+  test::put(&bytes, segment_page_bytes, uint32_t{0});
+  test::seal_segment(&bytes);
+  const std::shared_ptr<Segment> segment = opened(bytes);
+  uint64_t wrong = 0;
+  for (uint64_t row = 0; row < rows; row += 1 + random_() % 50) {
+    const Bytes value = segment->values()[row];
+    FileRange sum{};
+    wrong += segment->checks_page(value_offset(row), &sum) || !ensure_value(*segment, row) ||
+             as_text(value) != rows_[row].value;
+  }
+  CHECK(wrong == 0u);
+}
+
 TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ThreadsReadAtOnce", "[SegmentPagesTest]") {
   const std::shared_ptr<Segment> segment = opened(good_);
   std::atomic<uint64_t> wrong{0};
