@@ -131,12 +131,16 @@ void SegmentSurvey::find_rows() {
 
 // One pass over the rows says which of them have keys or values in damaged blocks.
 void SegmentSurvey::find_row_bytes(std::vector<RowInterval>* rows_of_blocks) const {
+  // As Segment::ensure() checks them: by the page, if they are few.
   auto note = [&](Bytes bytes, uint64_t row) {
     if (bytes.empty()) return;
     const auto offset = static_cast<uint64_t>(bytes.data() - layout_.file.data());
-    const uint64_t last = (offset + bytes.size() - 1) / segment_block_bytes;
-    for (uint64_t block = offset / segment_block_bytes; block <= last; ++block)
-      if (told_[block]) (*rows_of_blocks)[block] = united((*rows_of_blocks)[block], {row, row + 1});
+    const uint64_t last = (offset + bytes.size() - 1) / segment_page_bytes;
+    for (uint64_t page = offset / segment_page_bytes; page <= last; ++page) {
+      const uint64_t block = page * segment_page_bytes / segment_block_bytes;
+      if (!told_[block] || (bytes.size() <= segment_page_bytes && is_page_whole(page))) continue;
+      (*rows_of_blocks)[block] = united((*rows_of_blocks)[block], {row, row + 1});
+    }
   };
   auto column_bytes = [&](const PackedColumn& column, uint64_t row, uint64_t max_bytes) -> Bytes {
     uint64_t begin = 0, end = 0;
@@ -221,6 +225,23 @@ bool SegmentSurvey::is_whole(Bytes bytes) const {
   return true;
 }
 
+// What keys and values are nothing but their checksum tells.
+bool SegmentSurvey::is_row_whole(Bytes bytes) const {
+  if (is_whole(bytes)) return true;
+  const auto offset = static_cast<uint64_t>(bytes.data() - layout_.file.data());
+  const uint64_t last = (offset + bytes.size() - 1) / segment_page_bytes;
+  for (uint64_t page = offset / segment_page_bytes; page <= last; ++page)
+    if (damaged_[page * segment_page_bytes / segment_block_bytes] && !is_page_whole(page))
+      return false;
+  return true;
+}
+
+bool SegmentSurvey::is_page_whole(uint64_t page) const {
+  const std::span<const uint32_t> sums = layout_.page_checksums;
+  return page < sums.size() && is_whole(std::as_bytes(sums.subspan(page, 1))) &&
+         page_checksum(layout_.page(page)) == sums[page];
+}
+
 bool SegmentSurvey::find_offsets(const PackedColumn& column, uint64_t row, uint64_t* begin,
                                  uint64_t* end) const {
   if (column.fixed) {
@@ -249,7 +270,7 @@ bool SegmentSurvey::find_row(const PackedColumn& column, uint64_t row, uint64_t 
       end - begin > max_bytes)
     return false;
   *bytes = {column.data + begin, end - begin};
-  return is_whole(*bytes);
+  return is_row_whole(*bytes);
 }
 
 bool SegmentSurvey::find_position(uint64_t row, uint64_t* position) const {

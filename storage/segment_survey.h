@@ -48,7 +48,8 @@ class SegmentSurvey {
   // Whether opening the file fails: its header, tables, footer or statistics are damaged.
   bool is_unreadable() const { return is_unreadable_; }
 
-  // False where a block is damaged that it needs. find_value(): of a tombstone, anything.
+  // False where bytes are damaged that it needs: a block or, of the keys and values themselves, a
+  // page where these have checksums. find_value(): of a tombstone, anything.
   bool find_key(uint64_t row, Bytes* key) const;
   bool find_value(uint64_t row, Bytes* value) const;
   bool find_kind(uint64_t row, EntryKind* kind) const;
@@ -65,6 +66,9 @@ class SegmentSurvey {
   RowInterval rows_of_block(uint64_t block) const;
   void add(DamagedBytes damaged);
   bool is_whole(Bytes bytes) const;
+  // The same of bytes of a key or a value.
+  bool is_row_whole(Bytes bytes) const;
+  bool is_page_whole(uint64_t page) const;
   // The first and the last key of all, as the section statistics has them.
   bool find_ends(Bytes* first, Bytes* last) const;
   bool find_offsets(const PackedColumn& column, uint64_t row, uint64_t* begin, uint64_t* end) const;

@@ -13,6 +13,7 @@
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment.h"
+#include "storage/segment_survey.h"
 #include "tests/support/catch.h"
 #include "tests/support/forged_files.h"
 #include "tests/support/printed_seed.h"
@@ -160,6 +161,44 @@ TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ABlockThatIsReadInPartsIsRe
   for (uint64_t at = value_offset(0); at < value_offset(rows_.size() - 1);
        at += segment_block_bytes)
     CHECK(segment->is_verified(at));
+}
+
+// Of a damaged block only the rows in damaged pages are lost, as long as the checksums of pages are
+// whole.
+TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ADamagedPageCostsItsRows",
+                 "[SegmentPagesTest]") {
+  const SectionEntry sums = test::section_of(good_, SectionType::page_checksums);
+  for (bool sums_too : {false, true}) {
+    const uint64_t row = 1000 + random_() % 3000, at = value_offset(row) + random_() % value_bytes;
+    std::string bytes = good_;
+    bytes[at] ^= 1;
+    if (sums_too) bytes[sums.offset + random_() % sums.bytes] ^= 1;
+    (void)open(bytes);
+    auto survey = SegmentSurvey::read(*fs_, "a.seg", 1);
+    REQUIRE_OK(survey);
+    uint64_t lost = 0, wrong = 0;
+    for (uint64_t i = 0; i < rows_.size(); ++i) {
+      Bytes key, value;
+      wrong += !survey->find_key(i, &key) || as_text(key) != rows_[i].key;
+      if (!survey->find_value(i, &value)) {
+        ++lost;
+        wrong +=
+            !sums_too && (value_offset(i) / segment_page_bytes > at / segment_page_bytes ||
+                          (value_offset(i + 1) - 1) / segment_page_bytes < at / segment_page_bytes);
+      } else {
+        wrong += as_text(value) != rows_[i].value;
+      }
+    }
+    CHECK(wrong == 0u);
+    CHECK(lost >= 1u);
+    CHECK(lost <= (sums_too ? 67u : 6u));
+    REQUIRE(survey->damage().size() == 1u + sums_too);
+    const DamagedBytes& damage = survey->damage()[0];
+    CHECK(damage.offset == at / segment_block_bytes * segment_block_bytes);
+    CHECK(damage.rows.first <= row);
+    CHECK(damage.rows.end > row);
+    CHECK(damage.rows.end - damage.rows.first == lost);
+  }
 }
 
 // Checksums of pages that somebody has made: what is read is right, and only verify() tells.
