@@ -178,7 +178,7 @@ class PartsFinder {
       is_proven = holds() || repair_byte(list, holds);
     }
     std::vector<SectionEntry> entries(footer.sections);
-    std::memcpy(entries.data(), list.data(), list.size());
+    if (!list.empty()) std::memcpy(entries.data(), list.data(), list.size());
     set_checksums(sums);
     if (!assemble(footer, entries)) return false;
     if (!is_proven) is_proven = repair_checksums(sums, holds);

@@ -308,6 +308,43 @@ TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.RowsBehindTheSectionHaveNon
   CHECK(wrong == 0u);
 }
 
+// With checksums that match, any number may be any other: nothing outside the file is read
+// (AddressSanitizer would tell), and what verify() calls whole is read.
+TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ForgedNumbers", "[SegmentPagesTest]") {
+  const SegmentFooter footer = test::footer_of(good_);
+  const SectionEntry sums = test::section_of(good_, SectionType::page_checksums);
+  const uint64_t footer_at = good_.size() - sizeof footer;
+  const uint64_t odd_numbers[] = {0, 1, 4, 4096, sums.offset, sums.bytes, good_.size(), 1u << 31};
+  for (int i = 0; i < 60; ++i) {
+    std::string bytes = good_;
+    for (uint64_t n = 1 + random_() % 3; n > 0; --n) {
+      const uint64_t value = random_() % 4 ? odd_numbers[random_() % 8] + random_() % 3 - 1
+                                           : ~uint64_t{0} >> random_() % 64;
+      const uint64_t entries = footer.tables_offset;
+      const uint64_t at = random_() % 3 == 0   ? 24 + random_() % 12 * 4
+                          : random_() % 3 == 0 ? footer_at + 8 + random_() % 12 * 4
+                                               : entries + random_() % (footer.sections * 6) * 4;
+      std::memcpy(bytes.data() + at, &value, random_() % 2 ? 4 : 8);
+    }
+    test::seal_segment(&bytes);
+    auto segment = open(bytes);
+    auto survey = SegmentSurvey::read(*fs_, "a.seg", 1);
+    if (!segment.ok()) continue;
+    uint64_t refused = 0;
+    for (int k = 0; k < 200 && (*segment)->rows() > 0; ++k) {
+      const uint64_t row = random_() % (*segment)->rows();
+      const Bytes key = (*segment)->keys()[row];
+      refused += !(*segment)->ensure(key.data(), key.size());
+      if ((*segment)->values().shared()) continue;
+      const Bytes value = (*segment)->values()[row];
+      refused += !(*segment)->ensure(value.data(), value.size());
+      Bytes found;
+      if (survey.ok() && survey->find_value(row, &found)) CHECK(found.size() == value.size());
+    }
+    if ((*segment)->verify().ok()) CHECK(refused == 0u);
+  }
+}
+
 TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ThreadsReadAtOnce", "[SegmentPagesTest]") {
   const std::shared_ptr<Segment> segment = opened(good_);
   std::atomic<uint64_t> wrong{0};
