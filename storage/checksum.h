@@ -8,7 +8,7 @@
 namespace stride {
 
 uint64_t checksum(Bytes bytes);
-// Of a page of a segment, whose block has one of 64 bits, too.
+// The checksum of a page of a segment, whose block has one of 64 bits, too.
 inline uint32_t page_checksum(Bytes page) { return static_cast<uint32_t>(checksum(page)); }
 
 }  // namespace stride

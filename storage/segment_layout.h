@@ -33,7 +33,7 @@ struct SegmentLayout {
   SegmentFooter footer{};
   std::array<SectionEntry, section_types + 1> sections{};  // by type; type 0 where absent
   const uint64_t* checksums = nullptr;                     // footer.blocks of them
-  // Of the pages before the section that they lie in; empty: there are none.
+  // One for each page before the section that they lie in; empty: there are none.
   std::span<const uint32_t> page_checksums;
   PackedColumn keys;
   ValueRows values;

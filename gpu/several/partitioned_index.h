@@ -33,7 +33,7 @@ class PartitionedIndex final : public SeveralIndex {
                                                          const TreeOptions& options);
 
   const std::vector<Part>& parts() const { return parts_; }
-  // Of each part but the first.
+  // The first key of each part but the first.
   const std::vector<std::string>& first_keys() const { return first_keys_; }
   // Which part a key is in, or would be in.
   size_t part_of(Bytes key) const;
@@ -49,7 +49,7 @@ class PartitionedIndex final : public SeveralIndex {
     return "a part on each of " + std::to_string(parts_.size()) + " devices";
   }
   bool has_values() const override { return parts_[0].index->has_values(); }
-  // Of all values; 0: they have several, or some rows are hidden, or none are there.
+  // The one width of all values; 0: they have several, or some rows are hidden, or none are there.
   uint32_t value_width() const { return value_width_; }
   uint64_t memory_bytes() const override;
 

@@ -194,11 +194,9 @@ Status SplitVectorSet::search_chunk(size_t home, bool put, const KeyColumn& vect
 Status SplitVectorSet::prepare(size_t home, KeyColumn vectors, SetResults out, SetRooms* rooms,
                                Call* call, Prepared* here) {
   Backend& device = devices_[home];
-  if (!device.is_on_device(vectors.data)) {
-    STRIDE_TRY(rooms->in.make(devices_.rooms(home), vectors.bytes()));
-    STRIDE_TRY(device.copy(rooms->in.data(), vectors.data, vectors.bytes()));
-    vectors.data = rooms->in.data();
-  }
+  auto brought = bring(devices_, home, vectors.data, vectors.bytes(), &rooms->in);
+  if (!brought.ok()) return brought.status();
+  vectors.data = *brought;
   const uint64_t ids_bytes = vectors.size * sizeof(uint64_t);
   const bool ids_elsewhere = out.ids && !device.is_on_device(out.ids);
   const bool bits_elsewhere = out.was_new && !device.is_on_device(out.was_new);
@@ -292,11 +290,10 @@ Result<uint64_t> SplitVectorSet::get_vectors(std::span<const uint64_t> ids, std:
 Status SplitVectorSet::get_chunk(size_t home, std::span<const uint64_t> ids, std::byte* vectors,
                                  SetRooms* rooms, Call* call, uint64_t* bad) {
   Backend& device = devices_[home];
-  if (!device.is_on_device(ids.data())) {
-    STRIDE_TRY(rooms->in.make(devices_.rooms(home), ids.size_bytes()));
-    STRIDE_TRY(device.copy(rooms->in.data(), ids.data(), ids.size_bytes()));
-    ids = {reinterpret_cast<const uint64_t*>(rooms->in.data()), ids.size()};
-  }
+  auto brought = bring(devices_, home, reinterpret_cast<const std::byte*>(ids.data()),
+                       ids.size_bytes(), &rooms->in);
+  if (!brought.ok()) return brought.status();
+  ids = {reinterpret_cast<const uint64_t*>(*brought), ids.size()};
   auto split =
       split_ids(device, ids, words_, parts_.size(), {&devices_.rooms(home), &rooms->split});
   if (!split.ok()) return split.status();

@@ -15,6 +15,15 @@ namespace stride {
 
 inline constexpr uint64_t chunks_under_way = 3;  // of a device's share
 
+// The bytes where the device has them: there already, or as a copy in the room.
+inline Result<const std::byte*> bring(const DeviceSet& devices, size_t device,
+                                      const std::byte* data, uint64_t bytes, ChunkRoom* room) {
+  if (devices[device].is_on_device(data)) return data;
+  STRIDE_TRY(room->make(devices.rooms(device), bytes));
+  STRIDE_TRY(devices[device].copy(room->data(), data, bytes));
+  return static_cast<const std::byte*>(room->data());
+}
+
 // What a chunk has: at least and at most so many rows, but for the first and last ones.
 struct ChunkRows {
   uint64_t least, most;

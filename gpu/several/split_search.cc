@@ -44,11 +44,9 @@ class ShareSearch {
  private:
   Status run_chunk(KeyColumn queries, std::span<uint32_t> out, LaneRooms* rooms) {
     Backend& home = devices_[device_];
-    if (!home.is_on_device(queries.data)) {
-      STRIDE_TRY(rooms->keys.make(devices_.rooms(device_), queries.bytes()));
-      STRIDE_TRY(home.copy(rooms->keys.data(), queries.data, queries.bytes()));
-      queries.data = rooms->keys.data();
-    }
+    auto brought = bring(devices_, device_, queries.data, queries.bytes(), &rooms->keys);
+    if (!brought.ok()) return brought.status();
+    queries.data = *brought;
     auto split = split_by_range(*home.cuda_device(), queries, parts_.first_keys(), SplitFor::ranks,
                                 {&devices_.rooms(device_), &rooms->split});
     if (!split.ok()) return split.status();

@@ -54,11 +54,9 @@ class ShareOfValues {
   // Values go to memory of this device in the order of the queries, and then to the results.
   Status run_chunk(KeyColumn queries, const DeviceValues& out, ValueRooms* rooms) {
     Backend& home = devices_[device_];
-    if (!home.is_on_device(queries.data)) {
-      STRIDE_TRY(rooms->keys.make(devices_.rooms(device_), queries.bytes()));
-      STRIDE_TRY(home.copy(rooms->keys.data(), queries.data, queries.bytes()));
-      queries.data = rooms->keys.data();
-    }
+    auto brought = bring(devices_, device_, queries.data, queries.bytes(), &rooms->keys);
+    if (!brought.ok()) return brought.status();
+    queries.data = *brought;
     auto split = split_by_range(*home.cuda_device(), queries, index_.first_keys(), SplitFor::rows,
                                 {&devices_.rooms(device_), &rooms->split});
     if (!split.ok()) return split.status();

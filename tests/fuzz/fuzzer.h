@@ -14,7 +14,7 @@
 extern "C" {
 int LLVMFuzzerInitialize(int* argc, char*** argv);
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-// Of libFuzzer, or of blind_driver.cc: changes `size` bytes, which become at most `max_size`;
+// libFuzzer has it, or blind_driver.cc. Changes `size` bytes, which become at most `max_size`;
 // returns how many they are.
 size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned int seed);

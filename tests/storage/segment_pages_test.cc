@@ -163,7 +163,7 @@ TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ABlockThatIsReadInPartsIsRe
     CHECK(segment->is_verified(at));
 }
 
-// Of a damaged block only the rows in damaged pages are lost, as long as the checksums of pages are
+// Only the rows in damaged pages of a damaged block are lost, as long as the checksums of pages are
 // whole.
 TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ADamagedPageCostsItsRows",
                  "[SegmentPagesTest]") {
