@@ -68,23 +68,19 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {
-    STRIDE_TRY(search(index));
-    return to_.find_ranks(here(index), queries, out);
+    return search_as(&TreeIndex::find_ranks, index, queries, out);
   }
   Status lower_bound(const IndexView& index, const KeyColumn& queries,
                      std::span<uint32_t> out) override {
-    STRIDE_TRY(search(index));
-    return to_.lower_bound(here(index), queries, out);
+    return search_as(&TreeIndex::lower_bound, index, queries, out);
   }
   Status upper_bound(const IndexView& index, const KeyColumn& queries,
                      std::span<uint32_t> out) override {
-    STRIDE_TRY(search(index));
-    return to_.upper_bound(here(index), queries, out);
+    return search_as(&TreeIndex::upper_bound, index, queries, out);
   }
   Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                          std::span<RankInterval> out) override {
-    STRIDE_TRY(search(index));
-    return to_.prefix_interval(here(index), queries, out);
+    return search_as(&TreeIndex::prefix_interval, index, queries, out);
   }
   Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
                                                        const IndexRows& rows) override {
@@ -196,6 +192,11 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   }
 
  private:
+  template <class Search, class T>
+  Status search_as(Search op, const IndexView& index, const KeyColumn& queries, std::span<T> out) {
+    STRIDE_TRY(search(index));
+    return (to_.*op)(here(index), queries, out);
+  }
   Status get_rows(std::span<const IndexView> indexes, const KeyColumn& queries,
                   const DeviceValues& out) {
     std::vector<Location> locations(queries.size);

@@ -14,10 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/becomes_true.h"
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
+
+using test::becomes_true;
 
 class ProcessFixture : public CliFixture {
  protected:
@@ -53,15 +56,6 @@ class ProcessFixture : public CliFixture {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return false;
-  }
-  // Until it is so, or for a minute. Whether it is so then.
-  template <class Condition>
-  static bool becomes_true(Condition condition) {
-    for (int i = 0; i < 6000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return condition();
   }
   struct Pipe {
     Pipe() {

@@ -1,9 +1,7 @@
 // What waits to be merged: runs that an earlier opening has left, and tables beside others in which
 // there is always something due.
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,22 +11,12 @@
 #include "engine/database.h"
 #include "engine/event_listener.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/becomes_true.h"
 #include "tests/support/catch.h"
 #include "tests/support/forwarding_file_system.h"
 
 namespace stride::test {
 namespace {
-
-using namespace std::chrono_literals;
-
-bool becomes_true(const std::function<bool()>& it) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (!it()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 // The tables in the order in which merges of them begin.
 class MergedTables final : public EventListener {
@@ -166,7 +154,7 @@ TEST_CASE_METHOD(BacklogTest, "BacklogTest.TablesTakeTurns", "[BacklogTest]") {
   for (const std::string& name : merged_->names()) order += name;
   files_.let_through(~uint64_t{0});
   INFO("in this order: " << order);
-  // Of two that begin at the same time either may be told first.
+  // Either of two that begin at the same time may be told first.
   CHECK(order.find('c') >= 2);
   CHECK(std::count(order.begin(), order.end(), 'c') == 1);
 }

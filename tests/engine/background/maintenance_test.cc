@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -15,6 +14,7 @@
 
 #include "engine/database.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/becomes_true.h"
 #include "tests/support/catch.h"
 #include "tests/support/gated_file_system.h"
 #include "tests/support/model.h"
@@ -28,15 +28,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t small_memtable = 1 << 16;
-
-bool comes_true(const std::function<bool()>& it) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (!it()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 class MaintenanceTest {
  protected:
@@ -99,7 +90,7 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.MemtablesBecomeRunsAndRunsAre
   fill(40 * small_memtable);
   expect_model();
   // The rows are some 200, so the bottom is small, and each flush is reason to merge all.
-  CHECK(comes_true([&] {
+  CHECK(becomes_true([&] {
     return statistics().runs <= 2 && files_with(".wal") <= 1 && files_with(".seg") <= 2;
   }));
   expect_model();
@@ -113,7 +104,7 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.RunsOfBulkCommitsAreMergedOnc
   open({.memtable_bytes = 0});
   for (int i = 0; i < 9; ++i) put_bulk("b" + std::to_string(i % 4), 50, 10);
   expect_model();
-  CHECK(comes_true([&] { return statistics().runs == 1; }));
+  CHECK(becomes_true([&] { return statistics().runs == 1; }));
   expect_model();
 }
 
@@ -152,7 +143,7 @@ TEST_CASE_METHOD(MaintenanceTest,
   expect_model();
   expect_equal(before, table_, model_before, random_);
   files_.open_gate();
-  CHECK(comes_true([&] { return statistics().memtable_rows == 2; }));
+  CHECK(becomes_true([&] { return statistics().memtable_rows == 2; }));
   expect_model();
   expect_equal(before, table_, model_before, random_);
   database_.reset();
@@ -187,7 +178,7 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.SealedMemtablesAreThereAfterR
   open({.memtable_bytes = 1 << 20});
   expect_model();
   REQUIRE_OK(put("k", "3"));
-  CHECK(comes_true([&] { return files_with(".wal") == 1; }));
+  CHECK(becomes_true([&] { return files_with(".wal") == 1; }));
   expect_model();
 }
 
@@ -385,7 +376,7 @@ TEST_CASE("MaintenanceTest.SpaceStaysNearTheLiveData", "[MaintenanceTest]") {
     for (Iterator& it = *scan; it.valid(); it.next()) live += it.key().size() + it.value().size();
   }
   CHECK(live > keys * 50);
-  CHECK(comes_true([&] {
+  CHECK(becomes_true([&] {
     return static_cast<double>(db.size_bytes()) < 1.5 * static_cast<double>(live) + (1 << 18);
   }));
 }
