@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/device/cuda_piece_run.h"
 #include "storage/stream_store.h"
 
 namespace stride {
@@ -20,15 +21,28 @@ constexpr uint64_t min_chunk = 8192;
 constexpr uint64_t direct_bytes = 8 * staging_bytes;
 constexpr uint64_t direct_workers = 2;
 constexpr uint64_t direct_chunks = 16;  // at least: one way is idle for the first and the last
+// A small batch in pinned memory is one chunk, where the search reads it there. A large one is
+// copied to the device, which takes the bus's whole width, and its results are written over the bus
+// meanwhile.
+constexpr uint64_t max_read_in_place = 2 << 20;
+constexpr uint64_t written_in_place_chunks = 8, max_written_in_place_chunk = 1 << 20;
+
+bool is_of_host(MemorySide side) {
+  return side == MemorySide::pinned || side == MemorySide::pageable;
+}
 
 // The batch, and where its parts lie.
 struct Batch {
   KeyColumn queries;
   std::byte* results;
-  uint32_t result_bytes;
+  const BatchSearchKernel& search;
   MemorySide queries_side, results_side;
-  uint64_t max_queries;               // of a chunk
-  const TakeResults* take = nullptr;  // in place of results
+  const TakeResults* take;  // in place of results
+
+  uint64_t max_queries = 0;  // of a chunk
+  uint64_t workers = 1;
+  // Whether the search reads queries, and writes results, where they lie in the host's memory.
+  bool reads_in_place = false, writes_in_place = false;
 
   // A chunk may have so many bytes of queries or of results. Staged pieces are small, so that they
   // stay in the host's cache.
@@ -37,10 +51,32 @@ struct Batch {
     return queries_side == MemorySide::pageable || results_side == MemorySide::pageable;
   }
 
+  // Says how the batch is cut.
+  void plan(const CudaTransfer& transfer) {
+    const bool once = search.access != QueryAccess::any && queries.is_fixed();
+    reads_in_place =
+        once && is_of_host(queries_side) && (is_staged() || queries.size <= max_read_in_place);
+    writes_in_place = once && is_of_host(results_side);
+    auto share_of = [&](uint64_t chunks) { return (queries.size / chunks + 63) / 64 * 64; };
+    if (is_staged()) {
+      workers = transfer.max_workers();
+      max_queries =
+          std::max(once ? min_queries_in_pieces : min_chunk, share_of(chunks_of_worker * workers));
+    } else if (reads_in_place) {
+      max_queries = queries.size;
+    } else if (writes_in_place) {
+      max_queries =
+          std::clamp(share_of(written_in_place_chunks), min_chunk, max_written_in_place_chunk);
+    } else {
+      workers = direct_workers;
+      max_queries = std::max(min_chunk, share_of(direct_chunks));
+    }
+  }
+
   // How many queries from `first` on fit into one piece, and their results.
   uint64_t chunk(uint64_t first) const {
     uint64_t left = queries.size - first;
-    uint64_t most = std::min({left, piece_bytes() / result_bytes, max_queries});
+    uint64_t most = std::min({left, piece_bytes() / search.result_bytes, max_queries});
     if (queries.is_fixed()) {
       return std::min(most, std::max<uint64_t>(1, piece_bytes() / std::max(1u, queries.width)));
     }
@@ -63,25 +99,18 @@ class Lane {
         found_(transfer),
         stream_(transfer.device()) {}
 
-  Status run(uint64_t first, uint64_t count, const StartSearch& start) {
+  Status run(uint64_t first, uint64_t count) {
     STRIDE_TRY(finish());
     first_ = first;
     count_ = count;
-    KeyColumn queries = copy_to_device(batch_.queries.slice(first, count));
-    if (batch_.results_side == MemorySide::device) {
-      start(first, queries, results(), stream_);
+    const KeyColumn queries = queries_for_device(batch_.queries.slice(first, count));
+    if (batch_.results_side == MemorySide::device || batch_.writes_in_place) {
+      batch_.search.start(first, queries, there_or_staged(), nullptr, stream_);
       return {};
     }
     std::byte* found = found_.room(result_bytes());
-    start(first, queries, found, stream_);
-    void* to = staged_results_.data();
-    if (is_direct(batch_.results_side)) {
-      to = results();
-    } else if (to == nullptr) {
-      staged_results_ = transfer_.pinned().take();
-      to = staged_results_.data();
-    }
-    cuda_check(cudaMemcpyAsync(to, found, result_bytes(),
+    batch_.search.start(first, queries, found, nullptr, stream_);
+    cuda_check(cudaMemcpyAsync(there_or_staged(), found, result_bytes(),
                                kind_of(batch_.results_side, cudaMemcpyDeviceToHost), stream_),
                "copy results");
     return {};
@@ -94,25 +123,32 @@ class Lane {
     stream_.wait();
     if (batch_.take) return (*batch_.take)(first_, count, staged_results_.data());
     if (batch_.results_side == MemorySide::pageable) {
-      copy_result(results(), staged_results_.data(), count * batch_.result_bytes,
-                  batch_.queries.size * batch_.result_bytes);
+      copy_result(results(), staged_results_.data(), count * batch_.search.result_bytes,
+                  batch_.queries.size * batch_.search.result_bytes);
     }
     return {};
   }
 
  private:
-  // Whether memory is read and written where it lies.
-  static bool is_direct(MemorySide side) {
-    return side == MemorySide::pinned || side == MemorySide::peer;
-  }
   static cudaMemcpyKind kind_of(MemorySide side, cudaMemcpyKind of_host) {
     return side == MemorySide::peer ? cudaMemcpyDefault : of_host;
   }
-  std::byte* results() const { return batch_.results + first_ * batch_.result_bytes; }
-  uint64_t result_bytes() const { return count_ * batch_.result_bytes; }
+  std::byte* results() const { return batch_.results + first_ * batch_.search.result_bytes; }
+  uint64_t result_bytes() const { return count_ * batch_.search.result_bytes; }
+  // Where results go: to the caller's memory, or on their way there.
+  std::byte* there_or_staged() {
+    if (batch_.results_side != MemorySide::pageable) return results();
+    if (!staged_results_.data()) staged_results_ = transfer_.pinned().take();
+    return staged_results_.data();
+  }
 
-  KeyColumn copy_to_device(KeyColumn queries) {
+  KeyColumn queries_for_device(KeyColumn queries) {
     if (batch_.queries_side == MemorySide::device) return queries;
+    if (batch_.reads_in_place) {
+      if (batch_.queries_side == MemorySide::pageable)
+        queries.data = stage(queries.data, queries.bytes(), &staged_keys_);
+      return queries;
+    }
     uint64_t begin = queries.begin(0);
     KeyColumn there = queries;
     there.data = send(queries.data + begin, queries.bytes(), &keys_, &staged_keys_) - begin;
@@ -123,6 +159,13 @@ class Lane {
     return there;
   }
 
+  // Copies what is at most staging_bytes to pinned memory.
+  const std::byte* stage(const void* from, uint64_t bytes, PinnedPool::Piece* staged) {
+    if (!staged->data()) *staged = transfer_.pinned().take();
+    std::memcpy(staged->data(), from, bytes);
+    return staged->data();
+  }
+
   const std::byte* send(const void* from, uint64_t bytes, DeviceRoom* there,
                         PinnedPool::Piece* staged) {
     std::byte* to = there->room(bytes);
@@ -130,11 +173,7 @@ class Lane {
       transfer_.to_device(to, from, bytes, stream_);
       return to;
     }
-    if (batch_.queries_side == MemorySide::pageable) {
-      if (!staged->data()) *staged = transfer_.pinned().take();
-      std::memcpy(staged->data(), from, bytes);
-      from = staged->data();
-    }
+    if (batch_.queries_side == MemorySide::pageable) from = stage(from, bytes, staged);
     cuda_check(cudaMemcpyAsync(to, from, bytes,
                                kind_of(batch_.queries_side, cudaMemcpyHostToDevice), stream_),
                "copy queries");
@@ -180,57 +219,67 @@ MemorySide side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
                                                 : static_cast<const void*>(queries.offsets));
 }
 
-Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start) {
-  const KeyColumn& queries = batch.queries;
-  uint64_t workers = batch.is_staged() ? transfer.max_workers() : direct_workers;
-  uint64_t wanted = queries.size / (batch.is_staged() ? chunks_of_worker * workers : direct_chunks);
-  batch.max_queries = std::max(min_chunk, (wanted + 63) / 64 * 64);
+Status run_chunks(CudaTransfer& transfer, const Batch& batch) {
   std::vector<uint64_t> starts;
-  for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))
+  for (uint64_t first = 0; first < batch.queries.size; first += batch.chunk(first))
     starts.push_back(first);
-  starts.push_back(queries.size);
+  starts.push_back(batch.queries.size);
   return run_lanes<Lane>(
-      transfer, starts.size() - 1, workers, [&](auto& lane) { lane.emplace(transfer, batch); },
+      transfer, starts.size() - 1, batch.workers,
+      [&](auto& lane) { lane.emplace(transfer, batch); },
       [&](Lane& lane, uint64_t chunk) {
-        return lane.run(starts[chunk], starts[chunk + 1] - starts[chunk], start);
+        return lane.run(starts[chunk], starts[chunk + 1] - starts[chunk]);
       });
+}
+
+Status run_batch(CudaTransfer& transfer, Batch batch) {
+  const KeyColumn& queries = batch.queries;
+  const bool to_take = batch.results_side == MemorySide::pageable;
+  const bool in_pieces = batch.search.access == QueryAccess::once && queries.is_fixed() &&
+                         batch.is_staged() && batch.queries_side != MemorySide::peer &&
+                         batch.results_side != MemorySide::peer &&
+                         fits_pieces(queries.size, queries.width, batch.search.result_bytes);
+  if (!in_pieces) {
+    batch.plan(transfer);
+    return run_chunks(transfer, batch);
+  }
+  const uint64_t width = batch.search.result_bytes;
+  const TakeResults copy = [&](uint64_t first, uint64_t count, const std::byte* results) {
+    copy_result(batch.results + first * width, results, count * width, queries.size * width);
+    return Status();
+  };
+  return search_in_pieces(transfer, queries, batch.search,
+                          batch.queries_side != MemorySide::pageable,
+                          to_take ? nullptr : batch.results, batch.take ? *batch.take : copy);
 }
 
 }  // namespace
 
 void search_in_chunks(CudaTransfer& transfer, const KeyColumn& given, void* results,
-                      uint32_t result_bytes, const StartSearch& start) {
+                      const BatchSearchKernel& search) {
   if (given.size == 0) return;
   KeyColumn queries = given;
   const HereFromPeer brought(transfer, &queries);
-  Batch batch{queries,
-              static_cast<std::byte*>(results),
-              result_bytes,
-              side_of_queries(transfer.device(), queries),
-              memory_side(transfer.device(), results),
-              0};
-  if (batch.queries_side == MemorySide::device && batch.results_side == MemorySide::device) {
+  const MemorySide queries_side = side_of_queries(transfer.device(), queries);
+  const MemorySide results_side = memory_side(transfer.device(), results);
+  if (queries_side == MemorySide::device && results_side == MemorySide::device) {
     CudaStream stream(transfer.device());
-    start(0, queries, results, stream);
+    search.start(0, queries, results, nullptr, stream);
     stream.wait();
     return;
   }
-  (void)run_chunks(transfer, batch, start);  // it fails only where `take` does
+  // It fails only where `take` does.
+  (void)run_batch(transfer, {queries, static_cast<std::byte*>(results), search, queries_side,
+                             results_side, nullptr});
 }
 
-Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& given, uint32_t result_bytes,
-                        const StartSearch& start, const TakeResults& take) {
+Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& given,
+                        const BatchSearchKernel& search, const TakeResults& take) {
   if (given.size == 0) return {};
   KeyColumn queries = given;
   const HereFromPeer brought(transfer, &queries);
-  Batch batch{queries,
-              nullptr,
-              result_bytes,
-              side_of_queries(transfer.device(), queries),
-              MemorySide::pageable,
-              0};
-  batch.take = &take;
-  return run_chunks(transfer, batch, start);
+  return run_batch(transfer, {queries, nullptr, search, side_of_queries(transfer.device(), queries),
+                              MemorySide::pageable, &take});
 }
 
 }  // namespace stride

@@ -7,25 +7,42 @@
 #include <functional>
 
 #include "gpu/device/cuda_transfer.h"
+#include "gpu/device/piece_flags.h"
 #include "storage/column.h"
 #include "storage/status.h"
 
 namespace stride {
 
-// Starts the searches of queries [first, first + queries.size), both in device memory, on the
-// stream.
+// How a search reads its queries, and writes its results.
+enum class QueryAccess {
+  any,  // as it likes: they have to be in the device's memory
+  // Each once, neighbouring threads neighbouring ones: pinned host memory will do, also while the
+  // host still brings queries there (piece_flags.h).
+  once
+};
+
+// Starts the searches of queries [first, first + queries.size) on the stream. pieces: null, unless
+// the host still brings them.
 using StartSearch = std::function<void(uint64_t first, const KeyColumn& queries, void* results,
-                                       cudaStream_t stream)>;
+                                       const QueryPieces* pieces, cudaStream_t stream)>;
+
+struct BatchSearchKernel {
+  uint32_t result_bytes;  // of each query
+  QueryAccess access;
+  StartSearch start;
+};
+
 // Takes results [first, first + count), in host memory. Called from several threads at once; a
 // Status that is not ok ends the batch.
 using TakeResults = std::function<Status(uint64_t first, uint64_t count, const std::byte* results)>;
 
-// Runs a batch; results has queries.size times result_bytes bytes. Either may be in the device's
-// memory or another one's, in pinned host memory or in any host memory. Throws CudaFailure.
+// Runs a batch; results has queries.size times search.result_bytes bytes. Either may be in the
+// device's memory or another one's, in pinned host memory or in any host memory. Throws
+// CudaFailure.
 void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* results,
-                      uint32_t result_bytes, const StartSearch& start);
+                      const BatchSearchKernel& search);
 // The same with results that are handed over chunk by chunk.
-Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, uint32_t result_bytes,
-                        const StartSearch& start, const TakeResults& take);
+Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries,
+                        const BatchSearchKernel& search, const TakeResults& take);
 
 }  // namespace stride

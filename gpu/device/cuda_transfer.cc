@@ -126,8 +126,14 @@ MemorySide memory_side(const CudaDevice& device, const void* p) {
 CudaTransfer::CudaTransfer(CudaDevice& device, ExecutionContext& host)
     : device_(device),
       host_(host),
-      pinned_([] { return PinnedMemory(staging_bytes); }),
-      on_device_([this] { return make_device_memory(staging_bytes); }) {}
+      pinned_(48, [] { return PinnedMemory(staging_bytes); }),
+      on_device_(48, [this] { return make_device_memory(staging_bytes); }),
+      small_rooms_(16, [this] { return make_room(small_room); }),
+      large_rooms_(4, [this] { return make_room(large_room); }) {}
+
+PieceRoom CudaTransfer::make_room(const PieceRoomSize& size) {
+  return PieceRoom(size, make_device_memory(PieceRoom::device_bytes(size)));
+}
 
 Status CudaTransfer::copy(void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return {};
@@ -166,7 +172,7 @@ CudaArray<std::byte> CudaTransfer::make_device_memory(uint64_t bytes) {
 
 void CudaTransfer::each_worker(uint64_t workers, const std::function<void()>& work) {
   FirstException failure;
-  host_.parallel_for(std::min<uint64_t>(workers, max_workers()), 1,
+  host_.parallel_for(std::min<uint64_t>(workers, host_.threads()), 1,
                      [&](uint64_t begin, uint64_t end) {
                        for (; begin < end; ++begin) failure.watch(work);
                      });

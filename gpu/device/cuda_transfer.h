@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gpu/device/cuda_device.h"
+#include "gpu/device/piece_room.h"
 #include "gpu/execution_context.h"
 #include "storage/column.h"
 #include "storage/status.h"
@@ -43,16 +44,20 @@ class MemoryPool {
       if (memory_.data()) pool_->give_back(std::move(memory_));
     }
     std::byte* data() { return memory_.data(); }
+    Memory& memory() { return memory_; }
+    // Nobody will borrow this piece again.
+    void forget() { memory_ = Memory(); }
 
    private:
     MemoryPool* pool_ = nullptr;
     Memory memory_;
   };
 
-  explicit MemoryPool(std::function<Memory()> make) : make_(std::move(make)) {
+  // Keeps up to max_idle pieces that nobody has borrowed.
+  MemoryPool(size_t max_idle, std::function<Memory()> make)
+      : max_idle_(max_idle), make_(std::move(make)) {
     idle_.reserve(max_idle);
   }
-  // Lends memory of staging_bytes.
   Piece take() {
     {
       std::lock_guard lock(mutex_);
@@ -66,19 +71,19 @@ class MemoryPool {
   }
 
  private:
-  static constexpr size_t max_idle = 48;
-
   void give_back(Memory memory) {
     std::lock_guard lock(mutex_);
-    if (idle_.size() < max_idle) idle_.push_back(std::move(memory));
+    if (idle_.size() < max_idle_) idle_.push_back(std::move(memory));
   }
 
+  size_t max_idle_;
   std::function<Memory()> make_;
   std::mutex mutex_;
   std::vector<Memory> idle_;
 };
 using PinnedPool = MemoryPool<PinnedMemory>;
 using DevicePool = MemoryPool<CudaArray<std::byte>>;
+using PieceRoomPool = MemoryPool<PieceRoom>;
 
 // Where a column lies, and so how it gets to the device.
 enum class MemorySide {
@@ -95,10 +100,15 @@ class CudaTransfer {
 
   CudaDevice& device() const { return device_; }
   ExecutionContext& host() const { return host_; }
+  // Lends pieces of staging_bytes.
   PinnedPool& pinned() { return pinned_; }
   // Lends pieces of the device's memory. Whole words may be read where a column ends in one. Give a
   // piece back when nothing that uses it is under way on any stream.
   DevicePool& on_device() { return on_device_; }
+  // For a batch of so many pieces, at most large_room.max_pieces.
+  PieceRoomPool& piece_rooms(uint64_t pieces) {
+    return pieces <= small_room.max_pieces ? small_rooms_ : large_rooms_;
+  }
 
   // Between host memory and the device; done when they return. The work on the stream before them
   // is done first.
@@ -113,16 +123,20 @@ class CudaTransfer {
   // Makes memory of its own, which any stream may use.
   CudaArray<std::byte> make_device_memory(uint64_t bytes);
 
-  // More threads only queue for the driver.
+  // More threads that copy only queue for the driver.
   unsigned max_workers() const { return std::min(host_.threads(), 8u); }
-  // Calls work(), which may throw, on up to so many of the host's threads at once.
+  // Calls work(), which may throw, on up to so many of the host's threads at once: once for each
+  // worker that was asked for, at most, and at least once.
   void each_worker(uint64_t workers, const std::function<void()>& work);
 
  private:
+  PieceRoom make_room(const PieceRoomSize& size);
+
   CudaDevice& device_;
   ExecutionContext& host_;
   PinnedPool pinned_;
   DevicePool on_device_;
+  PieceRoomPool small_rooms_, large_rooms_;
 };
 
 // What all that a CUDA backend can do shares. Lives as long as the backend.

@@ -49,17 +49,20 @@ class CudaLongestPrefix final : public LongestPrefix {
                               });
       });
     };
-    if (!matches.resident || !(addresses.is_fixed() || !context_.is_of_device(addresses))) return on_host();
+    if (!matches.resident || !(addresses.is_fixed() || !context_.is_of_device(addresses)))
+      return on_host();
     STRIDE_TRY(check_addresses(matches, addresses));
     // All have one width: a column of that width.
     KeyColumn rows = addresses;
     if (!rows.is_fixed() && rows.size > 0)
       rows = Column::fixed(rows.data + rows.begin(0), rows[0].size(), rows.size);
     auto on_device = [&] {
-      search_in_chunks(context_.transfer, rows, out.data(), sizeof(uint32_t),
-                       [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
-                         match_cuda(*matches.resident, chunk, static_cast<uint32_t*>(room), on);
-                       });
+      auto start = [&](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces* pieces,
+                       cudaStream_t on) {
+        match_cuda(*matches.resident, chunk, static_cast<uint32_t*>(room), pieces, on);
+      };
+      search_in_chunks(context_.transfer, rows, out.data(),
+                       {sizeof(uint32_t), QueryAccess::once, start});
       return Status();
     };
     return device_or_host(on_device, on_host);

@@ -2,6 +2,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "gpu/device/cuda_pieces.cuh"
 #include "gpu/device/cuda_space.cuh"
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/match/cuda_match.h"
@@ -144,11 +145,9 @@ __device__ uint32_t find_in_list(const MatchLevelRef& level, uint32_t node, uint
 }
 
 // entry[k]: the rank of the longest prefix of address x[k], or no_match.
-template <class Number>
-__device__ __forceinline__ void search(const MatchTreeRef& tree,
-                                       const Number (&x)[addresses_of_thread],
-                                       uint32_t (&entry)[addresses_of_thread]) {
-  constexpr uint32_t n = addresses_of_thread;
+template <class Number, uint32_t n>
+__device__ __forceinline__ void search(const MatchTreeRef& tree, const Number (&x)[n],
+                                       uint32_t (&entry)[n]) {
 #pragma unroll
   for (uint32_t k = 0; k < n; ++k) entry[k] = match_child;  // node 0 of the root
   bool more = true;
@@ -209,6 +208,23 @@ __global__ void __launch_bounds__(block_threads)
     if (i < count) __stcs(out + i, entry[k] == no_match ? Location::absent : entry[k]);
   }
 }
+
+// The same as a Search (gpu/device/cuda_pieces.cuh).
+template <class Addresses>
+struct MatchSearch {
+  using Query = typename Addresses::Number;
+  MatchTreeRef tree;
+  Addresses addresses;
+  uint32_t* out;
+
+  __device__ Query load(uint64_t i) const { return addresses[i]; }
+  __device__ void answer(uint64_t i, Query query) const {
+    const Query x[1] = {query};
+    uint32_t entry[1];
+    search(tree, x, entry);
+    __stcs(out + i, entry[0] == no_match ? Location::absent : entry[0]);
+  }
+};
 
 __device__ Location row_of(const DeviceMatch& match, uint32_t rank, uint32_t newer) {
   Location row{0, rank};
@@ -308,10 +324,15 @@ std::shared_ptr<ResidentMatches> make_resident_cuda(const CudaContext& context,
 }
 
 void match_cuda(const ResidentMatches& matches, const KeyColumn& addresses, uint32_t* out,
-                cudaStream_t stream) {
+                const QueryPieces* pieces, cudaStream_t stream) {
   if (addresses.size == 0) return;
   const CudaMatches& there = as_cuda(matches);
   with_addresses(there, addresses, [&](const auto& rows, uint32_t blocks) {
+    if (pieces) {
+      using Rows = std::decay_t<decltype(rows)>;
+      const MatchSearch<Rows> search{there.match().tree, rows, out};
+      return start_search(search, addresses.size, pieces, stream);
+    }
     match<<<blocks, block_threads, 0, stream>>>(there.match().tree, rows, addresses.size, out);
   });
 }

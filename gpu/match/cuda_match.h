@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/device/cuda_pipeline.h"
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/location.h"
 #include "gpu/longest_prefix.h"
@@ -25,9 +26,9 @@ std::shared_ptr<ResidentMatches> make_resident_cuda(const CudaContext& context,
                                                     const MatchRows& rows);
 
 // Starts a batch on the stream. Addresses, a column of the width of the matches, and results are in
-// device memory.
+// device memory or pinned host memory; pieces: StartSearch.
 void match_cuda(const ResidentMatches& matches, const KeyColumn& addresses, uint32_t* out,
-                cudaStream_t stream);
+                const QueryPieces* pieces, cudaStream_t stream);
 
 void match_rows_cuda(const ResidentMatches& base, uint32_t newer, const ResidentMatches* changes,
                      const KeyColumn& addresses, Location* out, cudaStream_t stream);

@@ -206,13 +206,15 @@ class CudaVectorSet : public VectorSet {
     STRIDE_TRY(check_alignment(ids, 8));
     return cuda_guarded([&] {
       const uint64_t most = rows_of_call(/*here=*/true);
-      search_in_chunks(context_.transfer, vectors, ids, sizeof(uint64_t),
-                       [&](uint64_t, const KeyColumn& some, void* found, cudaStream_t stream) {
-                         in_chunks(some.size, most, [&](uint64_t at, uint64_t rows) {
-                           find_chunk(words_of(some) + at * words_, rows,
-                                      static_cast<uint64_t*>(found) + at, stream);
-                         });
-                       });
+      auto start = [&](uint64_t, const KeyColumn& some, void* found, const QueryPieces*,
+                       cudaStream_t stream) {
+        in_chunks(some.size, most, [&](uint64_t at, uint64_t rows) {
+          find_chunk(words_of(some) + at * words_, rows, static_cast<uint64_t*>(found) + at,
+                     stream);
+        });
+      };
+      search_in_chunks(context_.transfer, vectors, ids,
+                       {sizeof(uint64_t), QueryAccess::any, start});
       return Status();
     });
   }

@@ -8,8 +8,10 @@
 #include <span>
 
 #include "gpu/device/cuda_device.h"
+#include "gpu/device/cuda_pipeline.h"
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/execution_context.h"
+#include "gpu/keys/key_bits.h"
 #include "gpu/tree/choose_strides.h"
 #include "gpu/tree_index.h"
 #include "storage/column.h"
@@ -18,6 +20,17 @@
 namespace stride {
 
 struct DeviceIndex;
+
+// The indexes of a search, newest first: a few travel with a kernel's arguments, so that nobody
+// waits for a list of them.
+struct DeviceIndexes {
+  static constexpr uint32_t capacity = 8;
+  const DeviceIndex* few[capacity];
+  const DeviceIndex* const* all;  // null: the few are all
+  uint32_t count;
+
+  STRIDE_HD const DeviceIndex& operator[](uint32_t i) const { return *(all ? all[i] : few[i]); }
+};
 
 enum class CudaSearch { find_ranks, lower_bound, upper_bound };
 
@@ -38,14 +51,16 @@ Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
 void measure_keys_cuda(const CudaContext& context, const PackedColumn& keys,
                        const SampleOptions& options, KeyStatistics* statistics);
 
-// Starts a batch of searches on the stream. Queries and results are in device memory.
+// Start a batch of searches on the stream. Queries and results are in device memory, or, where
+// access_of() says so, in pinned host memory; pieces: StartSearch.
 void search_cuda(const ResidentIndex& index, CudaSearch search, const KeyColumn& queries,
-                 uint32_t* out, cudaStream_t stream);
+                 uint32_t* out, const QueryPieces* pieces, cudaStream_t stream);
 void find_prefixes_cuda(const ResidentIndex& index, const KeyColumn& queries, RankInterval* out,
                         cudaStream_t stream);
-// indexes: device memory with a pointer to each index's DeviceIndex, newest first.
-void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t key_width,
-                  const KeyColumn& queries, Location* out, cudaStream_t stream);
+void find_in_cuda(const DeviceIndexes& indexes, uint32_t key_width, const KeyColumn& queries,
+                  Location* out, const QueryPieces* pieces, cudaStream_t stream);
+// How searches by numbers of this width (0: by bytes) read the queries.
+QueryAccess access_of(uint32_t number_width, const KeyColumn& queries);
 // Keeps the memory of an index from being used again before the work so far on the stream is done.
 void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream);
 // The width (4 or 8) of the numbers by which an index can be searched; 0: by bytes only.

@@ -1,6 +1,7 @@
 // Starts the searches of cuda_search.cuh, and measures what the device allows.
 #include <algorithm>
 
+#include "gpu/device/cuda_pieces.cuh"
 #include "gpu/device/cuda_space.cuh"
 #include "gpu/tree/cuda_index.h"
 #include "gpu/tree/cuda_search.cuh"
@@ -13,19 +14,24 @@ const CudaResident& as_cuda(const ResidentIndex& index) {
   return static_cast<const CudaResident&>(index);
 }
 
+template <SearchOp op, uint32_t width>
+DeviceNumberSearch<op, width> number_search(const DeviceIndex& index, const KeyColumn& queries,
+                                            uint32_t* out) {
+  using Number = typename StoredNumber<width>::Type;
+  return {index, reinterpret_cast<const Number*>(queries.data), out};
+}
+
 template <SearchOp op>
 void search(const CudaResident& resident, const KeyColumn& queries, uint32_t* out,
-            cudaStream_t stream) {
+            const QueryPieces* pieces, cudaStream_t stream) {
   const DeviceIndex& index = resident.index();
-  uint32_t blocks = blocks_for(queries.size);
   if (are_numbers(index.keys, 8) && are_numbers(queries, 8)) {
-    search_numbers<op, 8><<<blocks, block_threads, 0, stream>>>(
-        index, reinterpret_cast<const uint64_t*>(queries.data), queries.size, out);
+    start_search(number_search<op, 8>(index, queries, out), queries.size, pieces, stream);
   } else if (are_numbers(index.keys, 4) && are_numbers(queries, 4)) {
-    search_numbers<op, 4><<<blocks, block_threads, 0, stream>>>(
-        index, reinterpret_cast<const uint32_t*>(queries.data), queries.size, out);
+    start_search(number_search<op, 4>(index, queries, out), queries.size, pieces, stream);
   } else {
-    search_keys<op><<<blocks, block_threads, 0, stream>>>(resident.device_copy(), queries, out);
+    search_keys<op><<<blocks_for(queries.size), block_threads, 0, stream>>>(resident.device_copy(),
+                                                                            queries, out);
   }
   cuda_check(cudaGetLastError(), "start a search");
 }
@@ -33,16 +39,16 @@ void search(const CudaResident& resident, const KeyColumn& queries, uint32_t* ou
 }  // namespace
 
 void search_cuda(const ResidentIndex& index, CudaSearch op, const KeyColumn& queries, uint32_t* out,
-                 cudaStream_t stream) {
+                 const QueryPieces* pieces, cudaStream_t stream) {
   if (queries.size == 0) return;
   const CudaResident& on = as_cuda(index);
   switch (op) {
     case CudaSearch::find_ranks:
-      return search<SearchOp::find>(on, queries, out, stream);
+      return search<SearchOp::find>(on, queries, out, pieces, stream);
     case CudaSearch::lower_bound:
-      return search<SearchOp::lower_bound>(on, queries, out, stream);
+      return search<SearchOp::lower_bound>(on, queries, out, pieces, stream);
     case CudaSearch::upper_bound:
-      return search<SearchOp::upper_bound>(on, queries, out, stream);
+      return search<SearchOp::upper_bound>(on, queries, out, pieces, stream);
   }
 }
 
@@ -54,20 +60,34 @@ void find_prefixes_cuda(const ResidentIndex& index, const KeyColumn& queries, Ra
   cuda_check(cudaGetLastError(), "start a search");
 }
 
-void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t key_width,
-                  const KeyColumn& queries, Location* out, cudaStream_t stream) {
+namespace {
+
+template <uint32_t width>
+void find_numbers(const DeviceIndexes& indexes, const KeyColumn& queries, Location* out,
+                  const QueryPieces* pieces, cudaStream_t stream) {
+  using Number = typename StoredNumber<width>::Type;
+  start_search(
+      DeviceNumberSearchIn<width>{indexes, reinterpret_cast<const Number*>(queries.data), out},
+      queries.size, pieces, stream);
+}
+
+}  // namespace
+
+void find_in_cuda(const DeviceIndexes& indexes, uint32_t key_width, const KeyColumn& queries,
+                  Location* out, const QueryPieces* pieces, cudaStream_t stream) {
   if (queries.size == 0) return;
-  uint32_t blocks = blocks_for(queries.size);
   if (key_width == 8 && are_numbers(queries, 8)) {
-    find_numbers_in<8><<<blocks, block_threads, 0, stream>>>(
-        indexes, count, reinterpret_cast<const uint64_t*>(queries.data), queries.size, out);
+    find_numbers<8>(indexes, queries, out, pieces, stream);
   } else if (key_width == 4 && are_numbers(queries, 4)) {
-    find_numbers_in<4><<<blocks, block_threads, 0, stream>>>(
-        indexes, count, reinterpret_cast<const uint32_t*>(queries.data), queries.size, out);
+    find_numbers<4>(indexes, queries, out, pieces, stream);
   } else {
-    find_keys_in<<<blocks, block_threads, 0, stream>>>(indexes, count, queries, out);
+    find_keys_in<<<blocks_for(queries.size), block_threads, 0, stream>>>(indexes, queries, out);
   }
   cuda_check(cudaGetLastError(), "start a search");
+}
+
+QueryAccess access_of(uint32_t number_width, const KeyColumn& queries) {
+  return number_width && are_numbers(queries, number_width) ? QueryAccess::once : QueryAccess::any;
 }
 
 void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "gpu/tree/cuda_index.h"
 #include "gpu/tree/device_index.cuh"
 #include "gpu/tree/search_one.h"
 #include "gpu/tree/tree_search.h"
@@ -339,15 +340,19 @@ inline bool are_numbers(const PackedColumn& keys, uint32_t width) {
 
 __device__ inline uint64_t this_thread() { return blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; }
 
+// Searches for numbers, one thread a query (gpu/device/cuda_pieces.cuh).
 template <SearchOp op, uint32_t width>
-__global__ void __launch_bounds__(256)
-    search_numbers(const __grid_constant__ DeviceIndex index,
-                   const typename StoredNumber<width>::Type* queries, uint64_t count,
-                   uint32_t* out) {
-  uint64_t i = this_thread();
-  if (i >= count) return;
-  __stcs(out + i, search_number<op, width>(index, __ldcs(queries + i)));
-}
+struct DeviceNumberSearch {
+  using Query = typename StoredNumber<width>::Type;
+  DeviceIndex index;
+  const Query* queries;
+  uint32_t* out;
+
+  __device__ Query load(uint64_t i) const { return __ldcs(queries + i); }
+  __device__ void answer(uint64_t i, Query query) const {
+    __stcs(out + i, search_number<op, width>(index, query));
+  }
+};
 
 template <SearchOp op>
 __global__ void __launch_bounds__(256)
@@ -372,26 +377,28 @@ __device__ void find_first(uint32_t indexes, Location* out, const Find& find) {
          location.index | static_cast<unsigned long long>(location.rank) << 32);
 }
 
+// The same in several indexes.
 template <uint32_t width>
-__global__ void __launch_bounds__(256)
-    find_numbers_in(const DeviceIndex* const* indexes, uint32_t index_count,
-                    const typename StoredNumber<width>::Type* queries, uint64_t count,
-                    Location* out) {
-  uint64_t i = this_thread();
-  if (i >= count) return;
-  auto stored = __ldcs(queries + i);
-  find_first(index_count, out + i,
-             [&](uint32_t number) { return find_number<width>(*indexes[number], stored); });
-}
+struct DeviceNumberSearchIn {
+  using Query = typename StoredNumber<width>::Type;
+  DeviceIndexes indexes;
+  const Query* queries;
+  Location* out;
+
+  __device__ Query load(uint64_t i) const { return __ldcs(queries + i); }
+  __device__ void answer(uint64_t i, Query query) const {
+    find_first(indexes.count, out + i,
+               [&](uint32_t number) { return find_number<width>(indexes[number], query); });
+  }
+};
 
 __global__ inline void __launch_bounds__(256)
-    find_keys_in(const DeviceIndex* const* indexes, uint32_t index_count, KeyColumn queries,
-                 Location* out) {
+    find_keys_in(const __grid_constant__ DeviceIndexes indexes, KeyColumn queries, Location* out) {
   uint64_t i = this_thread();
   if (i >= queries.size) return;
   Bytes query = queries[i];
-  find_first(index_count, out + i,
-             [&](uint32_t number) { return find_bytes(*indexes[number], query); });
+  find_first(indexes.count, out + i,
+             [&](uint32_t number) { return find_bytes(indexes[number], query); });
 }
 
 __global__ inline void __launch_bounds__(256)

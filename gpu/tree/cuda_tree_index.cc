@@ -115,10 +115,12 @@ class CudaTreeIndex final : public TreeIndex {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(
-              queries, out, [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
-                find_prefixes_cuda(*index.resident, chunk, static_cast<RankInterval*>(room), on);
-              });
+          return in_chunks(queries, out, QueryAccess::any,
+                           [&](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces*,
+                               cudaStream_t on) {
+                             find_prefixes_cuda(*index.resident, chunk,
+                                                static_cast<RankInterval*>(room), on);
+                           });
         },
         [&](const KeyColumn& there, std::span<RankInterval> room) {
           return host_.prefix_interval(index, there, room);
@@ -178,7 +180,7 @@ class CudaTreeIndex final : public TreeIndex {
       CudaArray<ValueEnd> ends(context_.device, to, queries.size);
       list.find(queries, locations.data(), to);
       measure_values_cuda(context_.device, list, locations.data(), queries.size, ends.data(), to);
-      gather_values_cuda(list, locations.data(), ends.data(), 0, queries.size, out.values,
+      gather_values_cuda(list, locations.data(), ends.data(), queries.size, out.values,
                          out.capacity, to);
       unpack_ends_cuda(ends.data(), queries.size, out.found, out.offsets, to);
     });
@@ -235,8 +237,9 @@ class CudaTreeIndex final : public TreeIndex {
   }
 
   template <class T>
-  Status in_chunks(const KeyColumn& queries, std::span<T> out, const StartSearch& start) {
-    search_in_chunks(context_.transfer, queries, out.data(), sizeof(T), start);
+  Status in_chunks(const KeyColumn& queries, std::span<T> out, QueryAccess access,
+                   const StartSearch& start) {
+    search_in_chunks(context_.transfer, queries, out.data(), {sizeof(T), access, start});
     return {};
   }
 
@@ -247,10 +250,12 @@ class CudaTreeIndex final : public TreeIndex {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(
-              queries, out, [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
-                search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room), on);
-              });
+          return in_chunks(queries, out, access_of(number_width(*index.resident), queries),
+                           [&](uint64_t, const KeyColumn& chunk, void* room,
+                               const QueryPieces* pieces, cudaStream_t on) {
+                             search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room),
+                                         pieces, on);
+                           });
         },
         [&](const KeyColumn& there, std::span<uint32_t> room) {
           return (host_.*on_host)(index, there, room);
@@ -262,34 +267,35 @@ class CudaTreeIndex final : public TreeIndex {
     CudaStream stream(context_.device);
     CudaIndexList list(context_.device, indexes, stream);
     stream.wait();
-    return in_chunks(queries, out,
-                     [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
-                       list.find(chunk, static_cast<Location*>(room), on);
-                     });
+    return in_chunks(queries, out, list.access(queries), find_in(list));
+  }
+
+  static StartSearch find_in(const CudaIndexList& list) {
+    return [&list](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces* pieces,
+                   cudaStream_t on) { list.find(chunk, static_cast<Location*>(room), pieces, on); };
   }
 
   // One index sends back ranks alone, half as much.
   Status find_blocks_here(std::span<const IndexView> indexes, const KeyColumn& queries,
                           const TakeLocations& take) {
     if (indexes.size() == 1) {
-      return search_in_chunks(
-          context_.transfer, queries, sizeof(uint32_t),
-          [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
-            search_cuda(*indexes[0].resident, CudaSearch::find_ranks, chunk,
-                        static_cast<uint32_t*>(room), on);
-          },
-          [&](uint64_t first, uint64_t count, const std::byte* results) {
-            return take_ranks(first, count, reinterpret_cast<const uint32_t*>(results), take);
-          });
+      const ResidentIndex& index = *indexes[0].resident;
+      auto start = [&](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces* pieces,
+                       cudaStream_t on) {
+        search_cuda(index, CudaSearch::find_ranks, chunk, static_cast<uint32_t*>(room), pieces, on);
+      };
+      return search_in_chunks(context_.transfer, queries,
+                              {sizeof(uint32_t), access_of(number_width(index), queries), start},
+                              [&](uint64_t first, uint64_t count, const std::byte* results) {
+                                return take_ranks(first, count,
+                                                  reinterpret_cast<const uint32_t*>(results), take);
+                              });
     }
     CudaStream stream(context_.device);
     CudaIndexList list(context_.device, indexes, stream);
     stream.wait();
     return search_in_chunks(
-        context_.transfer, queries, sizeof(Location),
-        [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
-          list.find(chunk, static_cast<Location*>(room), on);
-        },
+        context_.transfer, queries, {sizeof(Location), list.access(queries), find_in(list)},
         [&](uint64_t first, uint64_t count, const std::byte* results) {
           return take(first, {reinterpret_cast<const Location*>(results), count});
         });

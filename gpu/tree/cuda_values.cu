@@ -2,6 +2,7 @@
 #include <bit>
 #include <cub/device/device_scan.cuh>
 
+#include "gpu/device/cuda_pieces.cuh"
 #include "gpu/device/cuda_space.cuh"
 #include "gpu/sort/cuda_sort.cuh"
 #include "gpu/tree/cuda_search.cuh"
@@ -17,53 +18,55 @@ struct AddEnds {
   }
 };
 
-__global__ void measure(const DeviceIndex* const* indexes, Location* locations, uint64_t count,
-                        ValueEnd* lengths) {
+__global__ void measure(const __grid_constant__ DeviceIndexes indexes, Location* locations,
+                        uint64_t count, ValueEnd* lengths) {
   uint64_t i = this_thread();
   if (i >= count) return;
   Location at = locations[i];
   if (at.found()) {
-    const DeviceIndex& index = *indexes[at.index];
+    const DeviceIndex& index = indexes[at.index];
     if (index.hidden && index.hidden[at.rank]) {
       at = {Location::absent, Location::absent};
       locations[i] = at;
     }
   }
   if (!lengths) return;
-  uint64_t length = at.found() ? indexes[at.index]->values[at.rank].size() : 0;
+  uint64_t length = at.found() ? indexes[at.index].values[at.rank].size() : 0;
   lengths[i] = {length << 1 | at.found()};
 }
 
-// Eight threads a value; by words of four bytes where all of it is aligned to them.
-__global__ void gather(const DeviceIndex* const* indexes, const Location* locations,
-                       const ValueEnd* ends, uint64_t begin, uint64_t count, std::byte* out,
-                       uint64_t capacity) {
-  constexpr uint32_t lanes = 8;
-  uint64_t i = this_thread() / lanes;
-  if (i >= count || !ends[i].found()) return;
-  uint64_t from = i == 0 ? begin : ends[i - 1].end();
-  uint64_t bytes = ends[i].end() - from;
-  if (ends[i].end() - begin > capacity) return;
-  Location at = locations[i];
-  const std::byte* value = indexes[at.index]->values[at.rank].data();
-  std::byte* to = out + (from - begin);
-  uint32_t lane = threadIdx.x % lanes;
-  uintptr_t mixed = reinterpret_cast<uintptr_t>(value) | reinterpret_cast<uintptr_t>(to) | bytes;
+constexpr uint32_t value_lanes = 8;
+
+// By eight threads; by words of four bytes where all of it is aligned to them.
+__device__ void copy_value(const std::byte* value, std::byte* to, uint64_t bytes) {
+  const uint32_t lane = threadIdx.x % value_lanes;
+  const uintptr_t mixed =
+      reinterpret_cast<uintptr_t>(value) | reinterpret_cast<uintptr_t>(to) | bytes;
   if (mixed % 4 == 0) {
-    for (uint64_t b = 4 * lane; b < bytes; b += 4 * lanes) {
+    for (uint64_t b = 4 * lane; b < bytes; b += 4 * value_lanes) {
       *reinterpret_cast<uint32_t*>(to + b) = __ldg(reinterpret_cast<const uint32_t*>(value + b));
     }
     return;
   }
-  for (uint64_t b = lane; b < bytes; b += lanes) to[b] = value[b];
+  for (uint64_t b = lane; b < bytes; b += value_lanes) to[b] = value[b];
+}
+
+// Eight threads a value.
+__global__ void gather(const __grid_constant__ DeviceIndexes indexes, const Location* locations,
+                       const ValueEnd* ends, uint64_t count, std::byte* out, uint64_t capacity) {
+  const uint64_t i = this_thread() / value_lanes;
+  if (i >= count || !ends[i].found() || ends[i].end() > capacity) return;
+  const uint64_t from = i == 0 ? 0 : ends[i - 1].end();
+  const Location at = locations[i];
+  copy_value(indexes[at.index].values[at.rank].data(), out + from, ends[i].end() - from);
 }
 
 // `lanes` threads a value or key, a power of two, by units of which a row has some and at which all
 // rows of `out` begin.
 template <class Unit, bool of_keys>
-__global__ void gather_rows(const DeviceIndex* const* indexes, const Location* locations,
-                            uint64_t count, Unit* out, uint32_t width, uint32_t lanes,
-                            uint8_t* there, const uint32_t* places) {
+__global__ void gather_rows(const __grid_constant__ DeviceIndexes indexes,
+                            const Location* locations, uint64_t count, Unit* out, uint32_t width,
+                            uint32_t lanes, uint8_t* there, const uint32_t* places) {
   const uint32_t lane = threadIdx.x % lanes;
   const uint32_t units = width / sizeof(Unit);
   const uint64_t step = uint64_t{gridDim.x} * blockDim.x / lanes;
@@ -72,7 +75,7 @@ __global__ void gather_rows(const DeviceIndex* const* indexes, const Location* l
     bool is_there = at.found();
     const std::byte* value = nullptr;
     if (is_there) {
-      const DeviceIndex& index = *indexes[at.index];
+      const DeviceIndex& index = indexes[at.index];
       is_there = !(index.hidden && index.hidden[at.rank]);
       const Bytes bytes = (of_keys ? index.keys : index.values)[at.rank];
       if (is_there && bytes.size() == width) value = bytes.data();
@@ -131,6 +134,66 @@ __global__ void unpack(const ValueEnd* ends, uint64_t count, uint32_t* found, ui
   offsets[i + 1] = ends[i].end();
 }
 
+// Copies ends, as a Search (gpu/device/cuda_pieces.cuh).
+struct EndsSearch {
+  using Query = unsigned long long;
+  const Query* ends;
+  Query* out;
+
+  __device__ Query load(uint64_t i) const { return __ldcs(ends + i); }
+  __device__ void answer(uint64_t i, Query end) const { __stcs(out + i, end); }
+};
+
+// How many of the first values end at `byte` or before it; the whole block asks.
+__device__ uint64_t count_ends(const ValueEnd* ends, uint64_t count, uint64_t byte) {
+  uint64_t low = 0, high = count;
+  while (high - low > piece_threads) {
+    const uint64_t part = (high - low) / (piece_threads + 1);
+    const uint64_t probe = low + part * (threadIdx.x + 1);
+    const auto before = static_cast<uint64_t>(__syncthreads_count(ends[probe].end() <= byte));
+    if (before < piece_threads) high = low + part * (before + 1);
+    if (before > 0) low += part * before + 1;
+  }
+  const uint64_t probe = low + threadIdx.x;
+  return low +
+         static_cast<uint64_t>(__syncthreads_count(probe < high && ends[probe].end() <= byte));
+}
+
+// What a value has of bytes [from, to) of all values, by eight threads.
+__device__ void copy_part(Bytes value, uint64_t start, uint64_t from, uint64_t to, std::byte* out) {
+  const uint64_t begin = max(start, from), end = min(start + value.size(), to);
+  if (begin >= end) return;
+  const std::byte* source = value.data() + (begin - start);
+  out += begin - from;
+  copy_value(source, out, end - begin);
+}
+
+// Gathers the values of a piece in shared memory, so that whole lines go over the bus.
+__global__ void __launch_bounds__(piece_threads)
+    gather_pieces(const __grid_constant__ DeviceIndexes indexes, const Location* locations,
+                  const ValueEnd* ends, uint64_t count, uint64_t begin, uint64_t end,
+                  const __grid_constant__ PieceFlags flags, std::byte* ring) {
+  constexpr uint32_t line = sizeof(uint4);
+  __shared__ uint4 gathered[slot_bytes / line];
+  work_on_piece(flags, [&](uint32_t piece) {
+    const uint64_t from = begin + uint64_t{piece} * slot_bytes;
+    const uint64_t to = min(from + slot_bytes, end);
+    auto* buffer = reinterpret_cast<std::byte*>(gathered);
+    uint64_t i = count_ends(ends, count, from) + threadIdx.x / value_lanes;
+    for (; i < count; i += piece_threads / value_lanes) {
+      const uint64_t start = i == 0 ? 0 : ends[i - 1].end();
+      if (start >= to) break;
+      if (!ends[i].found()) continue;
+      const Location at = locations[i];
+      copy_part(indexes[at.index].values[at.rank], start, from, to, buffer);
+    }
+    __syncthreads();
+    auto* out = reinterpret_cast<uint4*>(ring + uint64_t{piece % flags.slots} * slot_bytes);
+    for (uint32_t k = threadIdx.x; k * line < to - from; k += piece_threads)
+      __stcs(out + k, gathered[k]);
+  });
+}
+
 // Pointers that travel with the launch, so that nobody waits for a copy.
 struct SomeIndexes {
   static constexpr uint32_t capacity = 64;
@@ -148,28 +211,41 @@ const CudaResident& as_cuda(const IndexView& index) {
 }  // namespace
 
 CudaIndexList::CudaIndexList(CudaDevice& device, std::span<const IndexView> indexes,
-                             cudaStream_t stream)
-    : list_(device, stream, indexes.size()), count_(static_cast<uint32_t>(indexes.size())) {
-  for (uint32_t first = 0; first < count_; first += SomeIndexes::capacity) {
+                             cudaStream_t stream) {
+  indexes_.count = static_cast<uint32_t>(indexes.size());
+  if (indexes_.count <= DeviceIndexes::capacity) {
+    for (uint32_t i = 0; i < indexes_.count; ++i)
+      indexes_.few[i] = as_cuda(indexes[i]).device_copy();
+  } else {
+    list_ = CudaArray<const DeviceIndex*>(device, stream, indexes.size());
+    indexes_.all = list_.data();
+  }
+  for (uint32_t first = 0; first < list_.size(); first += SomeIndexes::capacity) {
     SomeIndexes some{};
-    uint32_t n = std::min(SomeIndexes::capacity, count_ - first);
+    uint32_t n = std::min(SomeIndexes::capacity, indexes_.count - first);
     for (uint32_t i = 0; i < n; ++i) some.at[i] = as_cuda(indexes[first + i]).device_copy();
     put_indexes<<<1, n, 0, stream>>>(some, list_.data() + first);
   }
   cuda_check(cudaGetLastError(), "list indexes");
-  if (count_ > 0) width_ = number_width(*indexes[0].resident);
+  if (!indexes.empty()) width_ = number_width(*indexes[0].resident);
   for (const IndexView& index : indexes)
     if (number_width(*index.resident) != width_) width_ = 0;
 }
 
-void CudaIndexList::find(const KeyColumn& queries, Location* out, cudaStream_t stream) const {
-  find_in_cuda(list_.data(), count_, width_, queries, out, stream);
+void CudaIndexList::find(const KeyColumn& queries, Location* out, const QueryPieces* pieces,
+                         cudaStream_t stream) const {
+  find_in_cuda(indexes_, width_, queries, out, pieces, stream);
+}
+
+QueryAccess CudaIndexList::access(const KeyColumn& queries) const {
+  return access_of(width_, queries);
 }
 
 void measure_values_cuda(CudaDevice& device, const CudaIndexList& indexes, Location* locations,
                          uint64_t count, ValueEnd* ends, cudaStream_t stream) {
   if (count == 0) return;
-  measure<<<blocks_for(count), block_threads, 0, stream>>>(indexes.data(), locations, count, ends);
+  measure<<<blocks_for(count), block_threads, 0, stream>>>(indexes.indexes(), locations, count,
+                                                           ends);
   cuda_check(cudaGetLastError(), "measure values");
   if (!ends) return;
   CudaSpace space(device, stream);
@@ -179,12 +255,28 @@ void measure_values_cuda(CudaDevice& device, const CudaIndexList& indexes, Locat
 }
 
 void gather_values_cuda(const CudaIndexList& indexes, const Location* locations,
-                        const ValueEnd* ends, uint64_t begin, uint64_t count, std::byte* out,
-                        uint64_t capacity, cudaStream_t stream) {
+                        const ValueEnd* ends, uint64_t count, std::byte* out, uint64_t capacity,
+                        cudaStream_t stream) {
   if (count == 0) return;
-  gather<<<blocks_for(count * 8), block_threads, 0, stream>>>(indexes.data(), locations, ends,
-                                                              begin, count, out, capacity);
+  gather<<<blocks_for(count * value_lanes), block_threads, 0, stream>>>(
+      indexes.indexes(), locations, ends, count, out, capacity);
   cuda_check(cudaGetLastError(), "gather values");
+}
+
+void gather_pieces_cuda(const CudaIndexList& indexes, const Location* locations,
+                        const ValueEnd* ends, uint64_t count, uint64_t begin, uint64_t end,
+                        const PieceFlags& flags, std::byte* ring, cudaStream_t stream) {
+  gather_pieces<<<flags.blocks(), piece_threads, 0, stream>>>(indexes.indexes(), locations, ends,
+                                                              count, begin, end, flags, ring);
+  cuda_check(cudaGetLastError(), "gather values");
+}
+
+void copy_ends_cuda(const ValueEnd* ends, uint64_t count, void* out, const QueryPieces* pieces,
+                    cudaStream_t stream) {
+  start_search(EndsSearch{reinterpret_cast<const unsigned long long*>(ends),
+                          static_cast<unsigned long long*>(out)},
+               count, pieces, stream);
+  cuda_check(cudaGetLastError(), "copy the ends of values");
 }
 
 namespace {
@@ -203,7 +295,7 @@ void start_gather_rows(const CudaIndexList& indexes, const Location* locations, 
     const uint32_t lanes = std::min(8u, std::bit_ceil(units));
     const uint32_t blocks = std::min(blocks_for(count * lanes), most_blocks);
     gather_rows<Unit, of_keys><<<blocks, block_threads, 0, stream>>>(
-        indexes.data(), locations, count, reinterpret_cast<Unit*>(out), width, lanes, rows.there,
+        indexes.indexes(), locations, count, reinterpret_cast<Unit*>(out), width, lanes, rows.there,
         rows.places);
   };
   if (lies % 16 == 0)

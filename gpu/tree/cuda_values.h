@@ -21,12 +21,17 @@ class CudaIndexList {
   CudaIndexList(CudaDevice& device, std::span<const IndexView> indexes, cudaStream_t stream);
 
   // Starts the search, on any stream that comes after the one that the list was made on.
-  void find(const KeyColumn& queries, Location* out, cudaStream_t stream) const;
-  const DeviceIndex* const* data() const { return list_.data(); }
+  void find(const KeyColumn& queries, Location* out, const QueryPieces* pieces,
+            cudaStream_t stream) const;
+  void find(const KeyColumn& queries, Location* out, cudaStream_t stream) const {
+    find(queries, out, nullptr, stream);
+  }
+  QueryAccess access(const KeyColumn& queries) const;
+  const DeviceIndexes& indexes() const { return indexes_; }
 
  private:
-  CudaArray<const DeviceIndex*> list_;
-  uint32_t count_ = 0;
+  CudaArray<const DeviceIndex*> list_;  // where there are many
+  DeviceIndexes indexes_{};
   uint32_t width_ = 0;  // of the numbers that all keys are; 0: they are not
 };
 
@@ -42,11 +47,18 @@ struct ValueEnd {
 // Makes locations of hidden rows absent, and sums up the lengths of values. ends may be null.
 void measure_values_cuda(CudaDevice& device, const CudaIndexList& indexes, Location* locations,
                          uint64_t count, ValueEnd* ends, cudaStream_t stream);
-// Copies the values of `count` queries one after the other; the first begins at end `begin`. What
-// would end past `capacity` is left out.
+// Copies the values of `count` queries one after the other. What would end past `capacity` is left
+// out.
 void gather_values_cuda(const CudaIndexList& indexes, const Location* locations,
-                        const ValueEnd* ends, uint64_t begin, uint64_t count, std::byte* out,
-                        uint64_t capacity, cudaStream_t stream);
+                        const ValueEnd* ends, uint64_t count, std::byte* out, uint64_t capacity,
+                        cudaStream_t stream);
+// The same for bytes [begin, end) of all values, slot_bytes a piece.
+void gather_pieces_cuda(const CudaIndexList& indexes, const Location* locations,
+                        const ValueEnd* ends, uint64_t count, uint64_t begin, uint64_t end,
+                        const PieceFlags& flags, std::byte* ring, cudaStream_t stream);
+// Copies ends to where the device can write; pieces: StartSearch.
+void copy_ends_cuda(const ValueEnd* ends, uint64_t count, void* out, const QueryPieces* pieces,
+                    cudaStream_t stream);
 // Copies keys and values to places of one width, a place for each location. Hidden rows are none.
 void gather_rows_cuda(CudaDevice& device, const CudaIndexList& indexes, const Location* locations,
                       uint64_t count, const GatheredRows& out, cudaStream_t stream);
