@@ -15,17 +15,26 @@ namespace {
 
 constexpr uint32_t rows = 12;
 constexpr size_t head_bytes = 2;
-enum Flag : uint8_t { changes = 1, keeps_checksums = 2, logs = 4 };
+enum Flag : uint8_t {
+  changes = 1,
+  keeps_checksums = 2,
+  logs = 4,
+  has_pages = 8,  // segments have checksums of pages, as large ones do
+  keeps_page_checksums = 16
+};
 
 // Of segments alone, or with a log.
-const Files& database(bool logged) {
-  static const auto made = [](bool with_log) {
+const Files& database(uint8_t flags) {
+  static const auto made = [](bool with_log, bool with_pages) {
     Files files = ForgedDatabase(rows, with_log).files();
     files["COSTS"] = "host\t" + AccessCosts::typical_host(1).to_text() + "\n";
+    for (auto& [name, bytes] : files)
+      if (with_pages && name.ends_with(".seg")) add_page_checksums(&bytes);
     return files;
   };
-  static const Files segments = made(false), with_log = made(true);
-  return logged ? with_log : segments;
+  static const Files segments = made(false, false), with_log = made(true, false),
+                     with_pages = made(false, true);
+  return flags & has_pages ? with_pages : flags & logs ? with_log : segments;
 }
 
 std::string head_of(size_t file, uint8_t flags) {
@@ -36,11 +45,11 @@ std::string head_of(size_t file, uint8_t flags) {
 
 std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> seeds;
-  for (const bool logged : {false, true}) {
+  for (const uint8_t kind : {uint8_t{0}, uint8_t{logs}, uint8_t{has_pages}}) {
     size_t file = 0;
-    for (const auto& [name, bytes] : database(logged))
+    for (const auto& [name, bytes] : database(kind))
       for (const uint8_t flags : {uint8_t{0}, uint8_t{changes}})
-        seeds.push_back(head_of(flags ? file++ : file, logged ? flags | logs : flags) + bytes);
+        seeds.push_back(head_of(flags ? file++ : file, static_cast<uint8_t>(kind | flags)) + bytes);
   }
   return seeds;
 }
@@ -54,11 +63,13 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const size_t file = input.take<uint8_t>();
   const auto flags = input.take<uint8_t>();
-  Files files = database(flags & logs);
+  Files files = database(flags);
   if (file >= files.size()) return -1;
   auto replaced = files.begin();
   std::advance(replaced, static_cast<ptrdiff_t>(file));
   replaced->second = input.rest();
+  if (replaced->first.ends_with(".seg") && !(flags & (keeps_checksums | keeps_page_checksums)))
+    seal_pages(&replaced->second);
   if (!(flags & keeps_checksums)) seal(replaced->first, &replaced->second);
   Asked(*file_system_of(files), rows, flags & changes).expect_sound();
   return 0;

@@ -53,6 +53,24 @@ inline SectionEntry section_of(const std::string& bytes, SectionType type) {
   return at ? get<SectionEntry>(bytes, at) : SectionEntry{};
 }
 
+// Makes the checksums of pages match, as far as they lie in the file.
+inline void seal_pages(std::string* bytes) {
+  if (bytes->size() < sizeof(SegmentHeader) + sizeof(SegmentFooter)) return;
+  const SegmentFooter footer = footer_of(*bytes);
+  if (footer.sections > 2 * section_types || footer.tables_offset > bytes->size() ||
+      footer.sections * sizeof(SectionEntry) > bytes->size() - footer.tables_offset)
+    return;
+  const SectionEntry sums = section_of(*bytes, SectionType::page_checksums);
+  if (sums.offset > bytes->size() || sums.bytes > bytes->size() - sums.offset) return;
+  for (uint64_t page = 0; page < sums.bytes / 4; ++page) {
+    const uint64_t offset = page * segment_page_bytes;
+    if (offset >= sums.offset) return;
+    const uint64_t size = std::min(segment_page_bytes, sums.offset - offset);
+    put(bytes, sums.offset + page * 4,
+        page == 0 ? 0 : static_cast<uint32_t>(sum(*bytes, offset, size)));
+  }
+}
+
 inline void seal_segment(std::string* bytes) {
   if (bytes->size() < sizeof(SegmentHeader) + sizeof(SegmentFooter)) return;
   put(bytes, offsetof(SegmentHeader, checksum), sum(*bytes, 0, offsetof(SegmentHeader, checksum)));
@@ -71,6 +89,31 @@ inline void seal_segment(std::string* bytes) {
   }
   put(bytes, at + offsetof(SegmentFooter, checksum),
       sum(*bytes, at, offsetof(SegmentFooter, checksum)));
+}
+
+// Gives a segment, which is whole, checksums of pages behind its other sections, as only large ones
+// have them.
+inline void add_page_checksums(std::string* bytes) {
+  SegmentFooter footer = footer_of(*bytes);
+  const std::string table =
+      bytes->substr(footer.tables_offset, footer.sections * sizeof(SectionEntry));
+  bytes->resize(align_up(footer.tables_offset, section_alignment));
+  const SectionEntry sums{static_cast<uint32_t>(SectionType::page_checksums), 0, bytes->size(),
+                          pages_of(bytes->size()) * 4};
+  bytes->resize(align_up(sums.offset + sums.bytes, section_alignment));
+  footer.tables_offset = bytes->size();
+  *bytes += table;
+  bytes->append(reinterpret_cast<const char*>(&sums), sizeof sums);
+  footer.blocks = blocks_of(footer.tables_offset);
+  footer.sections += 1;
+  footer.format_version = segment_version_paged;
+  const uint64_t end = bytes->size() + footer.blocks * 8 + sizeof footer;
+  bytes->resize(align_up(end, segment_page_bytes));
+  footer.file_bytes = bytes->size();
+  put(bytes, bytes->size() - sizeof footer, footer);
+  put(bytes, offsetof(SegmentHeader, format_version), segment_version_paged);
+  seal_pages(bytes);
+  seal_segment(bytes);
 }
 
 // Records follow one another as their sizes say, up to the first that does not fit the file.

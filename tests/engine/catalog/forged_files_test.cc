@@ -65,6 +65,30 @@ TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.AnUntouchedDatabaseIsSound",
   asked.expect_sound();
 }
 
+// Small segments have none of their own: with them the fuzzer reaches what reads them.
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.SmallSegmentsWithChecksumsOfPages",
+                 "[ForgedFilesTest]") {
+  Files files = database().files();
+  for (auto& [name, bytes] : files)
+    if (name.ends_with(".seg")) add_page_checksums(&bytes);
+  Asked asked(*file_system_of(files), database().rows(), /*change=*/true);
+  asked.expect_sound();
+  for (const Status& status : {asked.opened, asked.verified, asked.compacted, asked.verified_again})
+    CHECK_OK(status);
+  const std::string name = database().segment("fixed", 1);
+  std::string& bytes = files.at(name);
+  const SectionEntry sums = section_of(bytes, SectionType::page_checksums);
+  put(&bytes, sums.offset + 4, get<uint32_t>(bytes, sums.offset + 4) + 1);
+  seal(name, &bytes);
+  // The rows are whole, and compact() writes them anew.
+  Asked damaged(*file_system_of(files), database().rows(), /*change=*/false);
+  damaged.expect_sound();
+  CHECK_OK(damaged.opened);
+  CHECK(damaged.verified.file() == "db/" + name);
+  CHECK(damaged.verified.message().find("another checksum for the page at 4096") !=
+        std::string::npos);
+}
+
 TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.KeysThatDescendOrRepeat", "[ForgedFilesTest]") {
   for (const char* table : {"bytes", "fixed", "names", "routes", "shared", "sums"}) {
     for (size_t run : {0, 1, 2}) {
