@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "gpu/backend.h"
 #include "storage/column.h"
@@ -11,9 +12,23 @@
 
 namespace stride::benchmark {
 
+enum class Where : uint8_t {
+  host,     // left where the host has it
+  pinned,   // copied to host memory that a device reads and writes itself
+  backend,  // copied to the backend's memory
+};
+
+// "device", "pinned" or "host".
+std::string name_of(Where where, const Backend& backend);
+
 struct Placement {
   Backend* backend = nullptr;
-  bool in_backend = false;  // copied to the backend's memory; else left where the host has it
+  Where where = Where::host;
+
+  // Precondition: not Where::host.
+  Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) const {
+    return where == Where::pinned ? backend->allocate_host(bytes) : backend->allocate(bytes);
+  }
 };
 
 // Kinds of memory where a device finds what it is asked and leaves its answers.
@@ -47,8 +62,8 @@ class PlacedResults {
     backend_ = placement.backend;
     size_ = n;
     host_.resize(n);
-    if (!placement.in_backend) return {};
-    Result<std::unique_ptr<BackendMemory>> memory = backend_->allocate(n * sizeof(T));
+    if (placement.where == Where::host) return {};
+    Result<std::unique_ptr<BackendMemory>> memory = placement.allocate(n * sizeof(T));
     if (!memory.ok()) return memory.status();
     memory_ = std::move(*memory);
     return {};

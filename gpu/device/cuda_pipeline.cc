@@ -21,9 +21,9 @@ constexpr uint64_t min_chunk = 8192;
 constexpr uint64_t direct_bytes = 8 * staging_bytes;
 constexpr uint64_t direct_workers = 2;
 constexpr uint64_t direct_chunks = 16;  // at least: one way is idle for the first and the last
-// A small batch in pinned memory is one chunk, where the search reads it there. A large one is
-// copied to the device, which takes the bus's whole width, and its results are written over the bus
-// meanwhile.
+// A small batch in pinned memory is one chunk, where the search reads and writes it there. Of a
+// large one the queries are copied to the device, which takes the bus's whole width, and so are
+// results, unless they are ranks of numbers of 8 bytes: to write those over the bus is 2 % faster.
 constexpr uint64_t max_read_in_place = 2 << 20;
 constexpr uint64_t written_in_place_chunks = 8, max_written_in_place_chunk = 1 << 20;
 
@@ -54,19 +54,19 @@ struct Batch {
   // Says how the batch is cut.
   void plan(const CudaTransfer& transfer) {
     const bool once = search.access != QueryAccess::any && queries.is_fixed();
-    reads_in_place =
-        once && is_of_host(queries_side) && (is_staged() || queries.size <= max_read_in_place);
-    writes_in_place = once && is_of_host(results_side);
+    const bool is_small = is_staged() || queries.size <= max_read_in_place;
+    const bool are_ranks_of_numbers = queries.width == 8 && search.result_bytes == 4;
+    reads_in_place = once && is_of_host(queries_side) && is_small;
+    writes_in_place = once && is_of_host(results_side) && (is_small || are_ranks_of_numbers);
     auto share_of = [&](uint64_t chunks) { return (queries.size / chunks + 63) / 64 * 64; };
     if (is_staged()) {
       workers = transfer.max_workers();
       max_queries =
           std::max(once ? min_queries_in_pieces : min_chunk, share_of(chunks_of_worker * workers));
-    } else if (reads_in_place) {
+    } else if (once && is_small) {
       max_queries = queries.size;
     } else if (writes_in_place) {
-      max_queries =
-          std::clamp(share_of(written_in_place_chunks), min_chunk, max_written_in_place_chunk);
+      max_queries = std::min(share_of(written_in_place_chunks), max_written_in_place_chunk);
     } else {
       workers = direct_workers;
       max_queries = std::max(min_chunk, share_of(direct_chunks));

@@ -145,7 +145,7 @@ class PlannerCase {
               const Progress& progress, Parallel* parallel)
       : options_(options),
         backend_(backend),
-        placement_{backend, true},
+        placement_{backend, Where::backend},
         progress_(progress),
         parallel_(parallel) {
     target_.costs = costs;

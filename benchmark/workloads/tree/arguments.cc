@@ -102,7 +102,9 @@ Result<TreeWorkloadOptions> parse_tree(const TreeArguments& arguments) {
   options.queries = *queries;
   options.hit_rate = arguments.hit_rate;
   options.sorted_queries = arguments.order == "sorted";
-  options.in_backend = arguments.where == "device";
+  options.where = arguments.where == "device"   ? Where::backend
+                  : arguments.where == "pinned" ? Where::pinned
+                                                : Where::host;
   options.operations = *operations;
   options.latency = arguments.latency == "yes";
   options.seed = arguments.seed;

@@ -189,7 +189,7 @@ Status TreeCase::describe(std::vector<ResultRow>* rows) {
 // A build reads every key once; a search reads a memory sector at random for each query, or gets
 // queries and gives answers through the bus.
 double TreeCase::limit(const std::string& phase, const BackendLimits& limits) const {
-  bool through_bus = placement_.backend->has_device() && !placement_.in_backend;
+  bool through_bus = placement_.backend->has_device() && placement_.where != Where::backend;
   if (phase.starts_with("build")) {
     double bytes = through_bus ? limits.bus_in_bytes_per_second : limits.copy_bytes_per_second;
     return bytes / bytes_per_row(data_.keys.shuffled());

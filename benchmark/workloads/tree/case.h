@@ -22,10 +22,7 @@ class TreeCase {
   // All of them must outlive it.
   TreeCase(const TreeWorkloadOptions& options, const TreeData& data, Backend* backend,
            Parallel* parallel)
-      : options_(options),
-        data_(data),
-        placement_{backend, options.in_backend},
-        parallel_(parallel) {}
+      : options_(options), data_(data), placement_{backend, options.where}, parallel_(parallel) {}
 
   // Once. Adds the rows to the phases. corruption: a wrong answer; else what the backend returns.
   Status run(TimedPhases* phases, const TreeConfiguration& configuration);

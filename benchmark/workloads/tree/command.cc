@@ -51,10 +51,12 @@ void add_tree(CLI::App* command, TreeArguments* tree) {
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
   command
-      ->add_option("--where", tree->where,
-                   "Memory that keys, queries and results lie in: the device's or the host's, the "
-                   "same thing where there is no device")
-      ->check(CLI::IsMember({"device", "host"}))
+      ->add_option(
+          "--where", tree->where,
+          "Memory that keys, queries and results lie in: the device's, the host's that the "
+          "device reads and writes itself (pinned), or any of the host's; the same thing "
+          "where there is no device")
+      ->check(CLI::IsMember({"device", "pinned", "host"}))
       ->capture_default_str();
   command->add_option("--operations", tree->operations, "What is measured, with commas between")
       ->capture_default_str();
@@ -77,7 +79,7 @@ void add_tree(CLI::App* command, TreeArguments* tree) {
 }
 
 std::string tree_title(const TreeWorkloadOptions& options, const Backend& backend) {
-  std::string where = backend.has_device() && options.in_backend ? "device" : "host";
+  const std::string where = name_of(options.where, backend);
   return "Tree: " + with_commas(options.queries) + " queries, " +
          (options.sorted_queries ? "sorted" : "shuffled") + ", hit rate " +
          CLI::detail::to_string(options.hit_rate) + ", in " + where + " memory, seed " +

@@ -86,7 +86,7 @@ ResultRow TreeWorkload::prototype(const KeyKind& kind, const TreeData& data) con
                  {"threads", options_.threads}};
   row.texts = {{"key_kind", kind.name},
                {"order", options_.sorted_queries ? "sorted" : "shuffled"},
-               {"where", backend_->has_device() && options_.in_backend ? "device" : "host"}};
+               {"where", name_of(options_.where, *backend_)}};
   return row;
 }
 

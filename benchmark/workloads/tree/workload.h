@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "benchmark/datasets/tree_keys.h"
+#include "benchmark/harness/placed_memory.h"
 #include "benchmark/harness/report.h"
 #include "benchmark/harness/timed_phases.h"
 #include "gpu/backend.h"
@@ -36,7 +37,7 @@ struct TreeWorkloadOptions {
   uint64_t queries = 10'000'000;
   double hit_rate = 1;
   bool sorted_queries = false;
-  bool in_backend = true;  // keys, queries and results lie in the backend's memory, else the host's
+  Where where = Where::backend;  // where keys, queries and results lie
   TreeOperations operations;
   bool latency = false;  // also find with 1, 10, 100, ... up to 10,000,000 queries a call
   uint64_t seed = 1;

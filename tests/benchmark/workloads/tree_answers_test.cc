@@ -123,15 +123,15 @@ TEST_CASE_METHOD(TreeAnswersTest, "TreeAnswersTest.SortedCopies", "[TreeAnswersT
 
 // Keys of these widths; 0: of any.
 
-TEST_CASE("PlacedMemoryTest.ColumnsAndResultsInEitherMemory", "[PlacedMemoryTest]") {
+TEST_CASE("PlacedMemoryTest.ColumnsAndResultsInAnyMemory", "[PlacedMemoryTest]") {
   auto backend = Backend::host(1);
   TextColumn texts;
   for (const char* text : {"one", "", "three"}) texts.add(text);
-  for (bool in_backend : {false, true}) {
-    Placement placement{backend.get(), in_backend};
+  for (Where where : {Where::host, Where::pinned, Where::backend}) {
+    Placement placement{backend.get(), where};
     PlacedColumn placed;
     REQUIRE_OK(placed.place(placement, texts.view()));
-    CHECK((placed.view().data == texts.view().data) == !in_backend);
+    CHECK((placed.view().data == texts.view().data) == (where == Where::host));
     CHECK(as_text(placed.view()[2]) == "three");
     PlacedResults<uint32_t> results;
     REQUIRE_OK(results.reserve(placement, 3));

@@ -316,6 +316,17 @@ TEST_CASE_METHOD(MatchTest, "MatchTest.LargeTables", "[MatchTest]") {
       CHECK(resident.ok() == backend->has_device());
       REQUIRE_OK(backend->longest_prefix().longest_match(view, addresses.column(), out));
       CHECK(out == answers);
+      // Memory that a device reads and writes itself.
+      const KeyColumn column = addresses.column();
+      auto from = backend->allocate_host(column.bytes());
+      auto to = backend->allocate_host(out.size() * sizeof(uint32_t));
+      REQUIRE_OK(from);
+      REQUIRE_OK(to);
+      std::memcpy((*from)->data(), column.data, column.bytes());
+      const std::span<uint32_t> pinned(reinterpret_cast<uint32_t*>((*to)->data()), out.size());
+      REQUIRE_OK(backend->longest_prefix().longest_match(
+          view, Column::fixed((*from)->data(), column.width, column.size), pinned));
+      CHECK(std::equal(pinned.begin(), pinned.end(), answers.begin()));
     }
   }
 }
