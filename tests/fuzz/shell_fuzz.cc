@@ -6,19 +6,25 @@
 #include "storage/memory_file_system.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/support/cli_fixture.h"
+#include "tests/support/forged_database.h"
 
 namespace stride::test {
 namespace {
 
 class ShellFuzz : private cli::CliFixture {
  public:
-  void check(const std::string& lines) {
+  ShellFuzz() {
     MemoryFileSystem files({.crashable = false});
     files_ = &files;
     fill("people", "id,name,score\n1,Ada,1.5\n2,,\n", {"--format", "csv", "--key-type", "u64"});
     fill("words", "a\tx\nb c\ty\n", {});
     fill("routes", "10.0.0.0/8\tx\n10.1.0.0/16\ty\n", {"--key-type", "prefix"});
     fill("hits", "a\na\nb\n", {"--count"});
+    filled_ = files_of(files);
+  }
+  void check(const std::string& lines) {
+    const auto files = file_system_of(filled_);
+    files_ = files.get();
     const int code = run({"shell", "db"}, lines);
     REQUIRE_MESSAGE((code >= 0 && code <= 9), "shell: " << code << " " << error_);
     REQUIRE_MESSAGE((code == 0 || !error_.empty()), "shell: " << code);
@@ -26,12 +32,15 @@ class ShellFuzz : private cli::CliFixture {
   }
 
  private:
+  // Loads a table.
   void fill(const std::string& table, const std::string& text,
             const std::vector<std::string>& options) {
     std::vector<std::string> arguments = {"load", "db", table, "-", "--threads", "1"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     REQUIRE_MESSAGE(run(arguments, text) == 0, error_);
   }
+
+  Files filled_;  // what each input begins with
 };
 
 }  // namespace
