@@ -36,7 +36,7 @@ class Sink {
   Sink& operator=(const Sink&) = delete;
 
   const iovec* parts() const { return parts_.data(); }
-  // Takes at least so many bytes, up to fetch_piece_bytes.
+  // Takes at least so many bytes, up to long_piece_bytes.
   static unsigned parts_for(uint64_t bytes) {
     return static_cast<unsigned>((bytes + part_bytes - 1) / part_bytes);
   }
@@ -44,20 +44,15 @@ class Sink {
  private:
   static constexpr uint64_t part_bytes = 4096;
   alignas(64) std::byte bytes_[part_bytes];
-  std::array<iovec, fetch_piece_bytes / part_bytes> parts_;
+  std::array<iovec, long_piece_bytes / part_bytes> parts_;
 };
 
 // Pieces begin at pages, so that what a sink takes beyond a piece is the rest of its last page.
-Pieces cut(std::span<const FileRange> ranges) {
-  Pieces pieces;
-  for (FileRange range : ranges) {
-    uint64_t end = range.offset + range.bytes;
-    uint64_t at = range.offset / fetch_page_bytes * fetch_page_bytes;
-    for (; range.bytes && at < end; at += fetch_piece_bytes) {
-      pieces.push_back({at, std::min(fetch_piece_bytes, end - at)});
-    }
-  }
-  return pieces;
+void cut(const FileRange& range, uint64_t piece_bytes, Pieces* pieces) {
+  uint64_t end = range.offset + range.bytes;
+  uint64_t at = range.offset / fetch_page_bytes * fetch_page_bytes;
+  for (; range.bytes && at < end; at += piece_bytes)
+    pieces->push_back({at, std::min(piece_bytes, end - at)});
 }
 
 Status read_piece(int fd, const std::string& path, FileRange piece, const Sink& sink) {
@@ -77,7 +72,8 @@ Status read_piece(int fd, const std::string& path, FileRange piece, const Sink& 
 }
 
 // The calling thread is one of them.
-Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces) {
+Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces,
+                        unsigned most_threads) {
   std::atomic<size_t> next{0};
   FirstFailure failure;
   auto work = [&] {
@@ -92,7 +88,7 @@ Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces) {
     failure.report(std::move(s));
   };
   std::vector<std::thread> threads;
-  size_t wanted = std::min<size_t>(fetch_threads, pieces.size() / 2);
+  size_t wanted = std::min<size_t>(most_threads, pieces.size() / 2);
   threads.reserve(wanted);
   try {
     while (threads.size() + 1 < wanted) threads.emplace_back(work);
@@ -213,11 +209,23 @@ Pieces fetch_by_ring(int, Pieces pieces) { return pieces; }
 }  // namespace
 
 Status fetch_pages(int fd, const std::string& path, std::span<const FileRange> ranges, FetchBy by) {
+  Pieces pieces, large;
+  for (const FileRange& range : ranges) {
+    if (range.bytes >= long_range_bytes)
+      cut(range, long_piece_bytes, &large);
+    else
+      cut(range, fetch_piece_bytes, &pieces);
+  }
+  Status of_large;
+  if (!large.empty()) {
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL);
+    of_large = fetch_by_threads(fd, path, large, long_range_threads);
+  }
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-  Pieces pieces = cut(ranges);
+  if (!of_large.ok()) return of_large;
   if (by == FetchBy::anything) pieces = fetch_by_ring(fd, std::move(pieces));
   // What a ring failed to read is read once more, so that there is one place that says why.
-  return pieces.empty() ? Status() : fetch_by_threads(fd, path, pieces);
+  return pieces.empty() ? Status() : fetch_by_threads(fd, path, pieces, fetch_threads);
 }
 
 }  // namespace stride
