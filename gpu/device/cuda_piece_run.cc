@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -20,6 +21,16 @@ constexpr std::chrono::microseconds spin_time{200};
 uint64_t slots_for(uint64_t pieces) {
   return std::min<uint64_t>(
       pieces, std::clamp<uint64_t>(pieces / 2, small_room.max_slots, large_room.max_slots));
+}
+
+// Whether to start a kernel takes until it ends, as CUDA_LAUNCH_BLOCKING asks for: then a thread of
+// its own starts it, for the others have to bring it pieces.
+bool starts_wait_for_kernels() {
+  static const bool wait = [] {
+    const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
+    return value && *value && std::strcmp(value, "0") != 0;
+  }();
+  return wait;
 }
 
 class PieceRun {
@@ -51,22 +62,29 @@ class PieceRun {
  private:
   // Of each thread. All pieces are brought whatever fails: the kernel waits for them.
   void work() {
-    std::exception_ptr error;
-    auto watch = [&](const auto& step) {
+    std::exception_ptr error, of_start;
+    auto watch = [&](std::exception_ptr* to, const auto& step) {
       try {
         step();
       } catch (...) {
-        if (!error) error = std::current_exception();
+        if (!*to) *to = std::current_exception();
         failed_ = true;
       }
     };
-    if (!started_.exchange(true)) watch([&] { start(); });
+    std::thread starter;
+    if (!started_.exchange(true)) {
+      auto begin = [&] { watch(&of_start, [&] { start(); }); };
+      watch(&error,
+            [&] { starts_wait_for_kernels() ? void(starter = std::thread(begin)) : begin(); });
+    }
     for (uint64_t turn; (turn = next_++) < batch_.pieces + slots_;) {
-      if (turn >= slots_) watch([&] { take(turn - slots_); });
+      if (turn >= slots_) watch(&error, [&] { take(turn - slots_); });
       if (turn >= batch_.pieces) continue;
       if (batch_.bring) batch_.bring(turn, turn % slots_, room_);
       room_.raise_ready(turn);
     }
+    if (starter.joinable()) starter.join();
+    if (of_start) std::rethrow_exception(of_start);
     if (error) std::rethrow_exception(error);
   }
 
