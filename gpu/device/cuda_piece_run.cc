@@ -56,6 +56,10 @@ class PieceRun {
       lent_.forget();
       throw;
     }
+    if (room_.is_worn()) {
+      stream_.wait();
+      lent_.forget();
+    }
     return std::move(failure_);
   }
 

@@ -47,6 +47,8 @@ class PieceRoom {
     tickets_ += flags.blocks();
     return flags;
   }
+  // Whether the next round's number was one before, and flags of then might be up.
+  bool is_worn() const { return round_ == UINT32_MAX; }
   void raise_ready(uint64_t piece) {
     std::atomic_ref(ready()[piece]).store(round_, std::memory_order_release);
   }
