@@ -1,10 +1,12 @@
 #include "adapters/cli/commands/lookup.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/input/same_file.h"
 #include "adapters/cli/text/scan_bounds.h"
+#include "storage/quoted.h"
 
 namespace stride::cli {
 namespace {
@@ -106,6 +108,12 @@ ExitStatus LookupWorker::write_header(const FileRows& file) {
     line_end.insert(0, 1, header.back());
     header.pop_back();
   }
+  for (const std::string& name : lookup_.header)
+    if (std::ranges::find(file.plan.columns, name) != file.plan.columns.end())
+      lookup_.context->note("stride: the output has two columns " + in_quotes(name) + ", of " +
+                            file.name +
+                            " and of the table: --columns and --value-name say which "
+                            "the table adds, and what a value is called");
   const RowOptions& options = file.plan.options;
   TextBuffer names;
   append_names(lookup_.header, options.delimiter, options.format == Format::csv, &names);

@@ -106,6 +106,21 @@ TEST_CASE_METHOD(LookupTest, "LookupTest.JoinWritesNoMemberTwice", "[LookupTest]
   CHECK(run_with({"--value-name", "id"}, rows) == 3);
 }
 
+TEST_CASE_METHOD(LookupTest, "LookupTest.JoinSaysWhichColumnItHasTwice", "[LookupTest]") {
+  const std::vector<std::string> join = {"join",     database_, "users",   "-",
+                                         "--format", "csv",     "--header"};
+  REQUIRE_MESSAGE(run(join, "id,value\n10,a\n") == 0, error_);
+  CHECK(out_ == "id,value,value\n10,a,\"ten, \"\"x\"\"\"\n");
+  CHECK_MESSAGE(
+      error_.find("the output has two columns 'value', of standard input and of the table") !=
+          std::string::npos,
+      error_);
+  std::vector<std::string> named = join;
+  named.insert(named.end(), {"--value-name", "user"});
+  REQUIRE_MESSAGE(run(named, "id,value\n10,a\n") == 0, error_);
+  CHECK(error_.find("two columns") == std::string::npos);
+}
+
 TEST_CASE_METHOD(LookupTest, "LookupTest.AHeaderWithoutRowsIsKept", "[LookupTest]") {
   REQUIRE_MESSAGE(
       run({"join", database_, "users", "-", "--format", "csv", "--header"}, "id,x\n") == 0, error_);
