@@ -64,7 +64,7 @@ class PieceRun {
   }
 
  private:
-  // Of each thread. All pieces are brought whatever fails: the kernel waits for them.
+  // Each thread does this. All pieces are brought whatever fails: the kernel waits for them.
   void work() {
     std::exception_ptr error, of_start;
     auto watch = [&](std::exception_ptr* to, const auto& step) {

@@ -22,7 +22,7 @@ struct PieceFlags {
   uint32_t pieces;
   uint32_t slots;
 
-  // Of a kernel: one for each piece, and one that relays.
+  // A kernel has one for each piece, and one that relays.
   uint32_t blocks() const { return pieces + 1; }
 };
 

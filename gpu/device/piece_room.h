@@ -21,7 +21,7 @@ inline constexpr PieceRoomSize small_room{64, 128}, large_room{512, 1 << 16};
 
 class PieceRoom {
  public:
-  // Of the device's memory.
+  // How much of the device's memory a room needs.
   static constexpr uint64_t device_bytes(const PieceRoomSize& size) {
     return (size.max_pieces + 1) * sizeof(uint32_t);
   }
@@ -39,7 +39,7 @@ class PieceRoom {
   std::byte* in() const { return pinned_.data(); }
   std::byte* out() const { return pinned_.data() + ring_bytes(); }
 
-  // Of the next batch.
+  // Returns the flags of the next batch.
   PieceFlags begin(uint32_t pieces, uint32_t slots) {
     auto* words = reinterpret_cast<uint32_t*>(words_.data());
     PieceFlags flags{ready(),  done(),   words,  words + size_.max_pieces,

@@ -37,7 +37,7 @@ __global__ void measure(const __grid_constant__ DeviceIndexes indexes, Location*
 
 constexpr uint32_t value_lanes = 8;
 
-// By eight threads; by words of four bytes where all of it is aligned to them.
+// Eight threads copy a value, by words of four bytes where all of it is aligned to them.
 __device__ void copy_value(const std::byte* value, std::byte* to, uint64_t bytes) {
   const uint32_t lane = threadIdx.x % value_lanes;
   const uintptr_t mixed =
