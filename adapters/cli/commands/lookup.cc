@@ -1,12 +1,13 @@
 #include "adapters/cli/commands/lookup.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/input/same_file.h"
 #include "adapters/cli/text/scan_bounds.h"
-#include "storage/quoted.h"
+#include "adapters/cli/text/similar_names.h"
 
 namespace stride::cli {
 namespace {
@@ -100,6 +101,20 @@ ExitStatus LookupWorker::hand_out(const std::string& place) {
   return missing_ == none ? ExitStatus() : lookup_.not_there(place, keys_[missing_]);
 }
 
+void LookupWorker::note_columns_twice(const FileRows& file) {
+  const std::unordered_set<std::string_view> columns(file.plan.columns.begin(),
+                                                     file.plan.columns.end());
+  std::vector<std::string> twice;
+  for (const std::string& name : lookup_.header)
+    if (columns.contains(name)) twice.push_back(name);
+  if (twice.empty()) return;
+  lookup_.context->note("stride: the output has two columns " +
+                        std::string(twice.size() == 1 ? "" : "each of ") + names_text(twice) +
+                        ", of " + file.name +
+                        " and of the table: --columns and --value-name say which the table adds, "
+                        "and what a value is called");
+}
+
 ExitStatus LookupWorker::write_header(const FileRows& file) {
   lookup_.header_written = true;
   std::string header = file.header;
@@ -108,12 +123,7 @@ ExitStatus LookupWorker::write_header(const FileRows& file) {
     line_end.insert(0, 1, header.back());
     header.pop_back();
   }
-  for (const std::string& name : lookup_.header)
-    if (std::ranges::find(file.plan.columns, name) != file.plan.columns.end())
-      lookup_.context->note("stride: the output has two columns " + in_quotes(name) + ", of " +
-                            file.name +
-                            " and of the table: --columns and --value-name say which "
-                            "the table adds, and what a value is called");
+  note_columns_twice(file);
   const RowOptions& options = file.plan.options;
   TextBuffer names;
   append_names(lookup_.header, options.delimiter, options.format == Format::csv, &names);

@@ -86,6 +86,7 @@ class LookupWorker : public BlockWorker {
 
   // The columns' names, and that of the value's.
   ExitStatus write_header(const FileRows& file);
+  void note_columns_twice(const FileRows& file);
 
   uint64_t found_ = 0;
   uint64_t missing_ = none;

@@ -121,6 +121,23 @@ TEST_CASE_METHOD(LookupTest, "LookupTest.JoinSaysWhichColumnItHasTwice", "[Looku
   CHECK(error_.find("two columns") == std::string::npos);
 }
 
+// As many columns as a table may have, each of which the file has, too.
+TEST_CASE_METHOD(LookupTest, "LookupTest.JoinSaysOnceThatItHasManyColumnsTwice", "[LookupTest]") {
+  std::string header = "id", row = "7";
+  for (int i = 0; i < 4000; ++i) {
+    header += ",c" + std::to_string(i);
+    row += "," + std::to_string(i);
+  }
+  const std::string text = header + "\n" + row + "\n";
+  REQUIRE_MESSAGE(run({"load", database_, "wide", "-", "--format", "csv", "--header"}, text) == 0,
+                  error_);
+  REQUIRE_MESSAGE(run({"join", database_, "wide", "-", "--format", "csv", "--header"}, text) == 0,
+                  error_);
+  CHECK_MESSAGE(error_.find("two columns each of 'c0', 'c1'") != std::string::npos, error_);
+  CHECK_MESSAGE(error_.find("and 3990 more") != std::string::npos, error_);
+  CHECK(out_.starts_with(header + ",c0,c1,"));
+}
+
 TEST_CASE_METHOD(LookupTest, "LookupTest.AHeaderWithoutRowsIsKept", "[LookupTest]") {
   REQUIRE_MESSAGE(
       run({"join", database_, "users", "-", "--format", "csv", "--header"}, "id,x\n") == 0, error_);
