@@ -138,7 +138,11 @@ TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.ADescriptorThatCannotBeReadIsAnEr
   std::vector<FileRange> ranges(200, FileRange{0, page});
   Status s = fetch_pages(-1, "a", ranges, way_);
   CHECK_MESSAGE(s.code() == StatusCode::io_error, s.to_string());
+  const FileRange whole{0, pages * page};
+  s = fetch_pages(-1, "a", {&whole, 1}, way_);
+  CHECK_MESSAGE(s.code() == StatusCode::io_error, s.to_string());
   int folder = ::open(room_.c_str(), O_RDONLY | O_DIRECTORY);
+  CHECK_FALSE(fetch_pages(folder, room_, {&whole, 1}, way_).ok());
   CHECK_FALSE(fetch_pages(folder, room_, ranges, way_).ok());
   ::close(folder);
 }
