@@ -5,9 +5,14 @@
 //     if (!failure.failed()) failure.report(work(i));
 //   });
 //   return failure.status();
+//
+// Which failure is the first in time differs from run to run. Where every task before one that
+// fails is worked on too, `failure.report(work(i), i)` keeps that of the first task, in every run
+// the same.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
@@ -18,11 +23,14 @@ namespace stride {
 // Thread-safe.
 class FirstFailure {
  public:
-  // Keeps the status if it is the first that is not ok.
-  void report(Status status) {
+  // Keeps the status if it is not ok, and the first such, or of an earlier task than the one kept.
+  void report(Status status, uint64_t task = 0) {
     if (status.ok()) return;
     std::lock_guard lock(mutex_);
-    if (status_.ok()) status_ = std::move(status);
+    if (status_.ok() || task < task_) {
+      status_ = std::move(status);
+      task_ = task;
+    }
     failed_.store(true, std::memory_order_release);
   }
   // Takes no lock, so that each step of a loop may ask.
@@ -36,6 +44,7 @@ class FirstFailure {
   mutable std::mutex mutex_;  // guards status_
   std::atomic<bool> failed_{false};
   Status status_;
+  uint64_t task_ = 0;  // which failed with it
 };
 
 }  // namespace stride

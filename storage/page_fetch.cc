@@ -78,14 +78,11 @@ Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces,
   FirstFailure failure;
   auto work = [&] {
     Sink sink;
-    Status s;
-    while (s.ok()) {
+    while (!failure.failed()) {
       size_t i = next.fetch_add(1, std::memory_order_relaxed);
       if (i >= pieces.size()) return;
-      s = read_piece(fd, path, pieces[i], sink);
+      failure.report(read_piece(fd, path, pieces[i], sink), i);
     }
-    next.store(pieces.size(), std::memory_order_relaxed);
-    failure.report(std::move(s));
   };
   std::vector<std::thread> threads;
   size_t wanted = std::min<size_t>(most_threads, pieces.size() / 2);

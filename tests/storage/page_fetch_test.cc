@@ -125,12 +125,14 @@ TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.AFileThatEndsEarlyIsCorruption", 
   Status s = fetch_pages(fd_, path_, ranges, way_);
   CHECK(s.code() == StatusCode::corruption);
   CHECK(s.file() == path_);
-  CHECK(*s.offset() >= pages / 2 * page);
+  CHECK(*s.offset() == pages / 2 * page);
   const FileRange whole{0, pages * page};
   REQUIRE(whole.bytes >= long_range_bytes);
-  s = fetch_pages(fd_, path_, {&whole, 1}, way_);
-  CHECK(s.code() == StatusCode::corruption);
-  CHECK(*s.offset() == pages / 2 * page);
+  for (int again = 0; again < 20; ++again) {  // whichever of the threads comes first
+    s = fetch_pages(fd_, path_, {&whole, 1}, way_);
+    CHECK(s.code() == StatusCode::corruption);
+    CHECK(*s.offset() == pages / 2 * page);
+  }
 }
 
 TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.ADescriptorThatCannotBeReadIsAnError",
