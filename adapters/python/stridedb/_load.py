@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -25,7 +26,18 @@ def _pyarrow(what: str, otherwise: str) -> Any:
 
 def _batches(path: str) -> Iterator[Any]:
     """The record batches of a file, by the ending of its name."""
-    _pyarrow(repr(path), "give load() an iterable of frames")
+    pa = _pyarrow(repr(path), "give load() an iterable of frames")
+    try:
+        yield from _read(path)
+    except pa.ArrowInvalid as error:
+        raise InvalidArgument(
+            f"the file cannot be read: {error}",
+            file=path,
+            remedy="mend it, or read it in another way and give load() the frames",
+        ) from error
+
+
+def _read(path: str) -> Iterator[Any]:
     name = Path(path).name.lower()
     for packed in (".gz", ".zst", ".bz2"):
         name = name[: -len(packed)] if name.endswith(packed) else name
@@ -213,6 +225,9 @@ def _columns(frame: Any, key: Any) -> Dict[str, Any]:
     if not names:
         raise InvalidArgument("the first frame has no columns")
     keys = [names[0]] if key is None else [key] if isinstance(key, str) else list(key)
+    twice = [n for n, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InvalidArgument(f"there are two columns {twice[0]!r}", remedy="give one of them another name")
     missing = [k for k in keys if k not in names]
     if missing:
         raise InvalidArgument(

@@ -75,10 +75,38 @@ def test_files(db, tmp_path):
             db.load(tmp_path / bad, table="bad")
     with pytest.raises(FileNotFoundError):
         db.load(tmp_path / "missing.csv", table="bad")
-    (tmp_path / "broken.parquet").write_text("no parquet")
-    with pytest.raises(Exception):
-        db.load(tmp_path / "broken.parquet", table="bad")
     assert "bad" not in db
+
+
+BROKEN = {
+    "broken.parquet": "no parquet", "broken.arrow": "no arrow", "broken.jsonl": '{"id": 1', "empty.csv": "",
+    "ragged.csv": "id,x\n1,2\n3\n", "letters.csv": "id,x\n" + "1,2\n" * 400_000 + "3,many\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_files_that_cannot_be_read(db, tmp_path, name):
+    path = tmp_path / name
+    path.write_text(BROKEN[name])
+    with pytest.raises(sd.InvalidArgument, match="cannot be read") as caught:
+        db.load(path, table="t")
+    assert caught.value.file == str(path) and caught.value.remedy and name in str(caught.value)
+    assert db.tables() == []
+
+
+def test_two_columns_of_one_name(db, tmp_path):
+    (tmp_path / "values.csv").write_text("id,x,x\n1,2,3\n")
+    (tmp_path / "keys.csv").write_text("id,x,id\n1,2,3\n")
+    frame = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["id", "x", "x"])
+    for source, column in ((tmp_path / "values.csv", "x"), (tmp_path / "keys.csv", "id"), (frame, "x")):
+        for replace in (False, True):
+            with pytest.raises(sd.InvalidArgument, match=f"two columns '{column}'"):
+                db.load(source, table="t", replace=replace)
+        assert db.tables() == []
+    table = db.table("t", key=("id", sd.i64), values={"x": sd.i64})
+    with pytest.raises(sd.InvalidArgument, match="two columns 'x'"):
+        db.load(frame, table="t")
+    assert len(table) == 0
 
 
 def failing(error, n=2):
