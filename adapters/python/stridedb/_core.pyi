@@ -471,7 +471,9 @@ class Database:
         frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
         name of the key's column, or a list of names; None: the first column. replace: rows that are there go
         with the same commit, and so does a table with other columns, for which a new one is made. progress:
-        True: a bar of tqdm where that is installed, or a function that is called with a share from 0 to 1."""
+        True: a bar of tqdm where that is installed, or a function that is called with a share from 0 to 1.
+        InvalidArgument: pyarrow does not understand the file, or a column has a type or a name that no table's
+        has. Corruption: it is damaged. OSError: the system cannot read it."""
 
     def map_weights(self, mapping: Union[str, Table], sources: Any, weights: Any, into: Optional[np.ndarray]=None, *, names: bool=False, targets: int=0, unmapped: str='count', reproducible: bool=False) -> np.ndarray:
         """The sums of the weights of sources by target: plan() and its map() at once.

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 
 from . import _types
 from ._core import Database, Table, Transaction
-from .errors import InvalidArgument, InvalidType, StrideError, Unavailable
+from .errors import Corruption, InvalidArgument, InvalidType, StrideError, Unavailable
 
 
 def _pyarrow(what: str, otherwise: str) -> Any:
@@ -29,8 +29,11 @@ def _batches(path: str) -> Iterator[Any]:
     pa = _pyarrow(repr(path), "give load() an iterable of frames")
     try:
         yield from _read(path)
-    except pa.ArrowInvalid as error:
-        raise InvalidArgument(
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's, which names the file
+        kind = Corruption if isinstance(error, OSError) else InvalidArgument
+        raise kind(
             f"the file cannot be read: {error}",
             file=path,
             remedy="mend it, or read it in another way and give load() the frames",
@@ -116,10 +119,14 @@ def load(
     name of the key's column, or a list of names; None: the first column. replace: rows that are there go
     with the same commit, and so does a table with other columns, for which a new one is made. progress:
     True: a bar of tqdm where that is installed, or a function that is called with a share from 0 to 1.
+    InvalidArgument: pyarrow does not understand the file, or a column has a type or a name that no table's
+    has. Corruption: it is damaged. OSError: the system cannot read it.
     """
     is_path = isinstance(source, (str, os.PathLike))
     if is_path and not os.path.exists(source):
         raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
+    if is_path and os.path.isdir(source):
+        raise IsADirectoryError(f"{os.fspath(source)!r} is a directory, and no file")
     frames = _batches(os.fspath(source)) if is_path else _frames(source)
     with _Progress(progress, table) as report, self.transaction() as transaction:
         into, replaced, frames = _target(self, transaction, frames, table, key, replace)

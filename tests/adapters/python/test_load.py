@@ -2,6 +2,7 @@
 
 import datetime
 import gc
+import gzip
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,35 @@ def test_files_that_cannot_be_read(db, tmp_path, name):
     with pytest.raises(sd.InvalidArgument, match="cannot be read") as caught:
         db.load(path, table="t")
     assert caught.value.file == str(path) and caught.value.remedy and name in str(caught.value)
+    assert db.tables() == []
+
+
+# pyarrow says of these that they are damaged, by an OSError without a name of a file.
+def test_packed_files_that_are_damaged(db, tmp_path):
+    packed = gzip.compress(b"id,x\n" + b"1,2\n" * 10_000)
+    pa.parquet.write_table(pa.table({"id": list(range(5000))}), tmp_path / "f.parquet")
+    parquet = bytearray((tmp_path / "f.parquet").read_bytes())
+    parquet[4:2000] = bytes(1996)
+    for name, data in (
+        ("cut.csv.gz", packed[:-20]), ("plain.csv.gz", b"id,x\n1,2\n"), ("plain.csv.zst", b"id,x\n1,2\n"),
+        ("zeros.parquet", parquet),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(sd.Corruption, match="cannot be read") as caught:
+            db.load(path, table="t")
+        assert caught.value.file == str(path) and isinstance(caught.value, OSError)
+        assert db.tables() == []
+
+
+def test_files_that_the_system_refuses(db, tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder.csv"):
+        db.load(tmp_path / "folder.csv", table="t")
+    (tmp_path / "unreadable.csv").symlink_to("/proc/self/mem")
+    with pytest.raises(OSError) as caught:
+        db.load(tmp_path / "unreadable.csv", table="t")
+    assert caught.value.errno is not None and not isinstance(caught.value, sd.StrideError)
     assert db.tables() == []
 
 
