@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "adapters/c/stridedb.h"
+#include "adapters/c/stridedb_metrics.h"
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 
@@ -55,8 +56,15 @@ inline stride_bytes bytes_of(std::string_view s) { return {s.data(), s.size()}; 
 
 class CTest {
  protected:
-  CTest() {
-    REQUIRE_C_OK(stride_open(path().c_str(), nullptr, &db_));
+  // Without its threads, which merge and write the file LOG, a database works in calls alone.
+  explicit CTest(bool threads = true) {
+    stride_options o;
+    stride_watch_options watch;
+    REQUIRE_C_OK(stride_options_init(&o, sizeof o));
+    REQUIRE_C_OK(stride_watch_options_init(&watch, sizeof watch));
+    o.background_work = threads;
+    watch.log_file = threads;
+    REQUIRE_C_OK(stride_open_watched(path().c_str(), &o, &watch, &db_));
     REQUIRE_C_OK(stride_table_create(db_, "t", 0, &table_));
   }
   ~CTest() {
