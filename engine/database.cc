@@ -152,7 +152,7 @@ Status expect_searches(const IndexedSegment& segment, bool on_device, Executor* 
   Segment& file = segment.segment();
   Bytes sample = file.section(SectionType::key_sample);
   if (sample.empty()) return {};
-  if (!file.ensure(sample.data(), sample.size())) return file.failure();
+  if (!file.ensure_section(SectionType::key_sample)) return file.failure();
   Result<KeyStatistics> statistics = KeyStatistics::parse(sample);
   if (!statistics.ok()) {
     return Status(statistics.status()).with_file(file.path());

@@ -32,8 +32,7 @@ struct Segment::State {
   // One bit a block, set once the block has matched its checksum. The blocks never change, so that
   // a reader needs no more order than to see its bit set.
   std::unique_ptr<std::atomic<uint64_t>[]> verified;
-  std::atomic<uint64_t> verified_blocks{0};  // of those that are needed
-  uint64_t needed_blocks = 0;
+  std::atomic<uint64_t> needed_blocks{0};  // that are not verified
 
   // One bit a page, likewise, where pages have checksums; a page of a verified block needs none.
   std::unique_ptr<std::atomic<uint64_t>[]> verified_pages;
@@ -50,12 +49,9 @@ struct Segment::State {
     return is_verified(page / pages_per_block) ||
            (verified_pages[page >> 6].load(std::memory_order_relaxed) >> (page & 63) & 1);
   }
-  // Blocks of nothing but checksums of pages need not be intact for the rest to be.
-  bool is_needed(uint64_t block) const {
-    const SectionEntry& sums = layout.sections[static_cast<uint32_t>(SectionType::page_checksums)];
-    return block * segment_block_bytes < sums.offset ||
-           (block + 1) * segment_block_bytes > sums.offset + sums.bytes;
-  }
+  // Whether rows are read from a block, and how many such blocks there are.
+  bool is_needed(uint64_t block) const;
+  uint64_t count_needed() const;
   bool is_worth_a_page(uint64_t page) const;
   bool is_in_rows(uint64_t offset, uint64_t bytes) const;
   FileRange checksum_of_page(uint64_t page) const;
@@ -103,6 +99,38 @@ bool Segment::State::matches_checksums(Bytes bytes) {
     if (!is_verified(block) && !matches_checksum(block)) return false;
   }
   return true;
+}
+
+namespace {
+
+// What no row is read from: it need not be intact for rows to be.
+bool is_beside_rows(const SectionEntry& section) {
+  const auto type = static_cast<SectionType>(section.type);
+  return section.bytes == 0 || type == SectionType::key_sample ||
+         type == SectionType::page_checksums;
+}
+
+}  // namespace
+
+bool Segment::State::is_needed(uint64_t block) const {
+  const uint64_t first = block * segment_block_bytes, end = first + segment_block_bytes;
+  return std::ranges::any_of(layout.sections, [&](const SectionEntry& section) {
+    return !is_beside_rows(section) && section.offset < end &&
+           section.offset + section.bytes > first;
+  });
+}
+
+uint64_t Segment::State::count_needed() const {
+  auto sections = layout.sections;
+  std::ranges::sort(sections, {}, &SectionEntry::offset);
+  uint64_t count = 0, counted_to = 0;  // blocks
+  for (const SectionEntry& section : sections) {
+    if (is_beside_rows(section)) continue;
+    const uint64_t first = std::max(section.offset / segment_block_bytes, counted_to);
+    counted_to = std::max(blocks_of(section.offset + section.bytes), first);
+    count += counted_to - first;
+  }
+  return count;
 }
 
 // Once so many pages of a block have been read, all of it is, and then needs no more than its bit.
@@ -175,7 +203,7 @@ bool Segment::State::check_block(uint64_t block) {
   }
   uint64_t bit = uint64_t{1} << (block & 63);
   uint64_t before = verified[block >> 6].fetch_or(bit, std::memory_order_relaxed);
-  if (!(before & bit) && is_needed(block)) verified_blocks.fetch_add(1, std::memory_order_relaxed);
+  if (!(before & bit) && is_needed(block)) needed_blocks.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -245,11 +273,7 @@ Result<std::shared_ptr<Segment>> Segment::adopt(const std::string& path, uint64_
   state->layout = *layout;
   state->was_written_here = intact;
   uint64_t words = (layout->footer.blocks + 63) / 64;
-  const SectionEntry& sums =
-      state->layout.sections[static_cast<uint32_t>(SectionType::page_checksums)];
-  const uint64_t first = blocks_of(sums.offset);
-  const uint64_t end = (sums.offset + sums.bytes) / segment_block_bytes;
-  state->needed_blocks = layout->footer.blocks - (std::max(first, end) - first);
+  state->needed_blocks.store(state->count_needed(), std::memory_order_relaxed);
   state->verified = std::make_unique<std::atomic<uint64_t>[]>(words);
   if (!layout->page_checksums.empty() && !intact)
     state->verified_pages =
@@ -352,6 +376,13 @@ bool Segment::ensure(const void* p, uint64_t bytes) {
   return state_->check_pages(offset, bytes) || check_blocks(first, last);
 }
 
+bool Segment::ensure_section(SectionType type) {
+  const SectionEntry& entry = state_->layout.sections[static_cast<uint32_t>(type)];
+  if (entry.bytes == 0 || was_written_here()) return true;
+  return check_blocks(entry.offset / segment_block_bytes,
+                      (entry.offset + entry.bytes - 1) / segment_block_bytes);
+}
+
 bool Segment::is_paged() const { return !state_->layout.page_checksums.empty(); }
 
 bool Segment::checks_page(uint64_t offset, FileRange* checksum) const {
@@ -372,7 +403,7 @@ bool Segment::check_blocks(uint64_t first, uint64_t last) {
     if (!state_->is_verified(block) && !state_->check_block(block)) return false;
   }
   if (!state_->check_block_ends(first, last)) return false;
-  if (state_->verified_blocks.load(std::memory_order_relaxed) == state_->needed_blocks) {
+  if (state_->needed_blocks.load(std::memory_order_relaxed) == 0) {
     if (!state_->check_block_ends(0, state_->layout.footer.blocks - 1)) return false;
     intact_.store(true, std::memory_order_release);
   }

@@ -68,7 +68,8 @@ class Segment final : public BlockGuard {
 
   // Whether this object was made by the writer of the file, which needs no more checks.
   bool was_written_here() const;
-  // True once every block is known to be intact (at once for a segment that was just written).
+  // True once every block that rows are read from is known to be intact (at once for a segment that
+  // was just written).
   bool intact() const { return intact_.load(std::memory_order_acquire); }
   // This, or null where intact(): what an IndexView wants.
   BlockGuard* guard() const { return intact() ? nullptr : const_cast<Segment*>(this); }
@@ -76,6 +77,8 @@ class Segment final : public BlockGuard {
   // values are in range, and that entry kinds are known. A few keys or values may be checked by the
   // page, until a good part of their block has been read.
   bool ensure(const void* p, uint64_t bytes) override;
+  // All of a section, also of those that intact() says nothing of: key_sample and page_checksums.
+  bool ensure_section(SectionType type);
   // Whether it would read no more than this page of the file, and where its checksum lies.
   bool checks_page(uint64_t offset, FileRange* checksum) const;
   // Whether there are checksums of pages.

@@ -104,6 +104,45 @@ TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.LargeSegmentsHaveThemAndSma
   }
 }
 
+// Else lookups in a large segment would ask for checksums for ever.
+TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.RowsAreIntactWhateverIsBesideThem",
+                 "[SegmentPagesTest]") {
+  const uint64_t sample_bytes = GENERATE(0, 100, 400'000);
+  const bool filter = GENERATE(true, false);
+  CAPTURE(sample_bytes, filter);
+  std::string bytes = file_of(rows_, {.delta_width = 4,
+                                      .tree = std::string(100'000, 't'),
+                                      .key_sample = std::string(sample_bytes, 's'),
+                                      .key_filter = filter});
+  auto of_rows = [](SectionType type) {
+    return type != SectionType::key_sample && type != SectionType::page_checksums;
+  };
+  std::shared_ptr<Segment> segment = opened(bytes);
+  std::vector<Bytes> reads;
+  for (uint32_t type = 1; type <= section_types; ++type) {
+    const Bytes section = segment->section(SectionType{type});
+    for (uint64_t at = 0; at < section.size() && of_rows(SectionType{type});
+         at += segment_block_bytes)
+      reads.push_back(section.subspan(at, std::min(section.size() - at, segment_block_bytes)));
+  }
+  std::shuffle(reads.begin(), reads.end(), random_);
+  for (const Bytes& read : reads) REQUIRE(segment->ensure(read.data(), read.size()));
+  CHECK(segment->intact());
+  CHECK(segment->ensure_section(SectionType::key_sample));
+  if (sample_bytes < 3 * segment_block_bytes) return;
+
+  // Rows do without the sample where it is damaged, and whoever reads it is told.
+  bytes[test::section_of(bytes, SectionType::key_sample).offset + sample_bytes / 2] ^= 1;
+  segment = opened(bytes);
+  for (uint32_t type = 1; type <= section_types; ++type)
+    if (of_rows(SectionType{type})) REQUIRE(segment->ensure_section(SectionType{type}));
+  CHECK(segment->intact());
+  CHECK_OK(segment->failure());
+  CHECK(!segment->ensure_section(SectionType::key_sample));
+  CHECK(segment->failure().to_string().find("section key_sample") != std::string::npos);
+  expect_verify_finds(bytes, "section key_sample");
+}
+
 TEST_CASE_METHOD(SegmentPagesTest, "SegmentPagesTest.ASmallReadIsCheckedByThePage",
                  "[SegmentPagesTest]") {
   const uint64_t block = value_offset(rows_.size() / 2) / segment_block_bytes;

@@ -79,7 +79,7 @@ class SectionFiller {
 };
 
 inline uint64_t bound(const std::vector<Row>& rows, const SegmentOptions& options) {
-  uint64_t bytes = 64 + options.tree.size();
+  uint64_t bytes = 64 + options.tree.size() + options.key_sample.size();
   for (const Row& row : rows) bytes += row.key.size() + row.value.size() + 33;
   if (options.key_filter) bytes += KeyFilter::bytes_for(rows.size());
   return bytes;
@@ -152,9 +152,10 @@ inline Status read_rows(Segment& segment, std::vector<Row>* rows) {
   };
   for (auto type : {SectionType::key_bases, SectionType::key_deltas, SectionType::value_bases,
                     SectionType::value_deltas, SectionType::kinds, SectionType::value_numbers,
-                    SectionType::key_sample, SectionType::key_filter}) {
+                    SectionType::key_filter}) {
     STRIDE_TRY(ensured(segment.section(type)));
   }
+  if (!segment.ensure_section(SectionType::key_sample)) return segment.failure();
   PackedColumn keys = segment.keys();
   ValueRows values = segment.values();
   for (uint64_t i = 0; i < segment.rows(); ++i) {
