@@ -6,17 +6,24 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "storage/spin_pause.h"
 
 namespace stride {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// A kernel that is not done by then may have others before it, or a device may have failed.
+// Who waits for longer lets others have the processor.
 constexpr std::chrono::microseconds spin_time{200};
+// A kernel that is not done by then may have others before it, or the device may have failed.
+constexpr std::chrono::milliseconds patience{10};
 // Half of a batch, so that results are taken while other pieces are still brought.
 uint64_t slots_for(uint64_t pieces) {
   return std::min<uint64_t>(
@@ -33,6 +40,51 @@ bool starts_wait_for_kernels() {
   return wait;
 }
 
+// Asks the device how a kernel is, on a thread of its own: who has pieces to bring must not wait in
+// the driver, which may hold a lock until all kernels end.
+class KernelWatch {
+ public:
+  explicit KernelWatch(cudaStream_t stream) : stream_(stream) {}
+  ~KernelWatch() {
+    is_over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  KernelWatch(const KernelWatch&) = delete;
+
+  // The kernel has been started. Until then that the stream is idle says nothing.
+  void started() { is_started_ = true; }
+  // Any thread may call it again and again.
+  void begin() {
+    if (is_watching_.exchange(true)) return;
+    try {
+      thread_ = std::thread([this] { watch(); });
+    } catch (const std::system_error&) {
+      is_watching_ = false;  // there may be a thread later on
+    }
+  }
+  // Whether the kernel is known to run no more.
+  bool has_ended() const { return has_ended_; }
+  // What has ended it. Precondition: has_ended().
+  cudaError_t error() const { return error_; }
+
+ private:
+  void watch() {
+    while (!is_over_ && !has_ended_) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const bool may_end = is_started_;
+      const cudaError_t state = cudaStreamQuery(stream_);
+      if (state == cudaErrorNotReady || (state == cudaSuccess && !may_end)) continue;
+      error_ = state;
+      has_ended_ = true;
+    }
+  }
+
+  const cudaStream_t stream_;
+  std::atomic<bool> is_started_{false}, is_watching_{false}, has_ended_{false}, is_over_{false};
+  std::atomic<cudaError_t> error_{cudaSuccess};
+  std::thread thread_;
+};
+
 class PieceRun {
  public:
   PieceRun(CudaTransfer& transfer, const PieceBatch& batch)
@@ -41,7 +93,8 @@ class PieceRun {
         slots_(slots_for(batch.pieces)),
         lent_(transfer.piece_rooms(batch.pieces).take()),
         room_(lent_.memory()),
-        stream_(transfer.device()) {
+        stream_(transfer.device()),
+        watch_(stream_) {
     // Once nothing can fail before the kernel is started: its blocks are counted from now on.
     flags_ = room_.begin(static_cast<uint32_t>(batch.pieces), static_cast<uint32_t>(slots_));
   }
@@ -64,7 +117,7 @@ class PieceRun {
   }
 
  private:
-  // Each thread does this. All pieces are brought whatever fails: the kernel waits for them.
+  // Each thread does this. All flags are raised whatever fails: the kernel waits for them.
   void work() {
     std::exception_ptr error, of_start;
     auto watch = [&](std::exception_ptr* to, const auto& step) {
@@ -78,13 +131,12 @@ class PieceRun {
     std::thread starter;
     if (!started_.exchange(true)) {
       auto begin = [&] { watch(&of_start, [&] { start(); }); };
-      watch(&error,
-            [&] { starts_wait_for_kernels() ? void(starter = std::thread(begin)) : begin(); });
+      watch(&error, [&] { starts_wait_for_kernels() ? begin_beside(begin, &starter) : begin(); });
     }
     for (uint64_t turn; (turn = next_++) < batch_.pieces + slots_;) {
       if (turn >= slots_) watch(&error, [&] { take(turn - slots_); });
       if (turn >= batch_.pieces) continue;
-      if (batch_.bring) batch_.bring(turn, turn % slots_, room_);
+      if (batch_.bring && !failed_ && !has_failure_) batch_.bring(turn, turn % slots_, room_);
       room_.raise_ready(turn);
     }
     if (starter.joinable()) starter.join();
@@ -95,11 +147,21 @@ class PieceRun {
   void start() {
     OnDevice on(transfer_.device());
     batch_.start(flags_, room_, stream_);
+    watch_.started();
+  }
+  static void begin_beside(const std::function<void()>& begin, std::thread* starter) {
+    try {
+      *starter = std::thread(begin);
+    } catch (const std::system_error& e) {
+      throw CudaFailure(Status(StatusCode::resource_exhausted,
+                               std::string("a thread cannot be made: ") + e.what())
+                            .with_remedy("raise the limit of threads"));
+    }
   }
 
   // Waits for the results of a piece, and hands them over.
   void take(uint64_t piece) {
-    if (!wait_for(piece) || !batch_.take || has_failure_) return;
+    if (has_failure_ || !wait_for(piece) || !batch_.take || has_failure_) return;
     Status status = batch_.take(piece, piece % slots_, room_);
     if (status.ok()) return;
     std::lock_guard lock(mutex_);
@@ -107,18 +169,23 @@ class PieceRun {
   }
 
   // Returns whether they are there, or throws. Never waits for the kernel's end, for which others
-  // may have to bring pieces yet.
+  // may have to bring pieces yet, nor for the driver.
   bool wait_for(uint64_t piece) {
+    const auto begin = Clock::now();
     for (;;) {
-      const auto end = Clock::now() + spin_time;
-      do {
-        for (int i = 0; i < 64; ++i)
-          if (room_.is_done(piece)) return true;
-        if (failed_) return false;
-      } while (Clock::now() < end);
-      OnDevice on(transfer_.device());
-      const cudaError_t state = cudaStreamQuery(stream_);
-      if (state != cudaSuccess && state != cudaErrorNotReady) cuda_check(state, "wait for pieces");
+      for (int i = 0; i < 64; ++i) {
+        if (room_.is_done(piece)) return true;
+        spin_pause();
+      }
+      if (failed_) return false;
+      const auto waited = Clock::now() - begin;
+      if (waited < spin_time) continue;
+      if (waited > patience) watch_.begin();
+      if (watch_.has_ended() && !room_.is_done(piece)) {
+        cuda_check(watch_.error(), "wait for pieces");
+        throw CudaFailure(
+            Status(StatusCode::io_error, "a kernel has ended without all its pieces"));
+      }
       std::this_thread::yield();
     }
   }
@@ -129,7 +196,8 @@ class PieceRun {
   PieceRoomPool::Piece lent_;
   PieceRoom& room_;
   PieceFlags flags_{};
-  CudaStream stream_;  // goes first, and waits for what uses the room
+  CudaStream stream_;  // goes before the room, and waits for what uses it
+  KernelWatch watch_;
   std::atomic<bool> started_{false}, failed_{false}, has_failure_{false};
   std::atomic<uint64_t> next_{0};
   std::mutex mutex_;
@@ -165,7 +233,7 @@ Status search_in_pieces(CudaTransfer& transfer, const KeyColumn& all,
       const KeyColumn from =
           queries_are_here ? queries : Column::fixed(room.in(), all.width, queries.size);
       void* to = there ? static_cast<std::byte*>(there) + begin * result_bytes : room.out();
-      search.start(begin, from, to, &pieces, stream);
+      search.start(from, to, &pieces, stream);
     };
     if (!queries_are_here)
       batch.bring = [&](uint64_t piece, uint64_t slot, const PieceRoom& room) {

@@ -40,12 +40,13 @@ __device__ inline void raise_flag_of_host(uint32_t* flag, uint32_t round) {
 }
 
 // One block reads the host's flags for all others: neighbouring ones in one access over the bus,
-// which many blocks that ask would fill.
+// which many blocks that ask would fill. A flag is passed on in the loop that asks for it: behind a
+// loop of its own the threads of a warp would wait for each other first.
 __device__ inline void relay_flags(const PieceFlags& flags) {
-  for (uint32_t piece = threadIdx.x; piece < flags.pieces; piece += blockDim.x) {
-    while (load_flag_of_host(flags.ready + piece) != flags.round) {
-    }
+  for (uint32_t piece = threadIdx.x; piece < flags.pieces;) {
+    if (load_flag_of_host(flags.ready + piece) != flags.round) continue;
     raise_flag(flags.relayed + piece, flags.round);
+    piece += blockDim.x;
   }
 }
 

@@ -105,11 +105,11 @@ class Lane {
     count_ = count;
     const KeyColumn queries = queries_for_device(batch_.queries.slice(first, count));
     if (batch_.results_side == MemorySide::device || batch_.writes_in_place) {
-      batch_.search.start(first, queries, there_or_staged(), nullptr, stream_);
+      batch_.search.start(queries, there_or_staged(), nullptr, stream_);
       return {};
     }
     std::byte* found = found_.room(result_bytes());
-    batch_.search.start(first, queries, found, nullptr, stream_);
+    batch_.search.start(queries, found, nullptr, stream_);
     cuda_check(cudaMemcpyAsync(there_or_staged(), found, result_bytes(),
                                kind_of(batch_.results_side, cudaMemcpyDeviceToHost), stream_),
                "copy results");
@@ -215,8 +215,8 @@ class HereFromPeer {
 };
 
 MemorySide side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
-  return memory_side(device, queries.is_fixed() ? static_cast<const void*>(queries.data)
-                                                : static_cast<const void*>(queries.offsets));
+  return queries.is_fixed() ? memory_side(device, queries.data, queries.bytes())
+                            : memory_side(device, queries.offsets, (queries.size + 1) * 8);
 }
 
 Status run_chunks(CudaTransfer& transfer, const Batch& batch) {
@@ -261,10 +261,11 @@ void search_in_chunks(CudaTransfer& transfer, const KeyColumn& given, void* resu
   KeyColumn queries = given;
   const HereFromPeer brought(transfer, &queries);
   const MemorySide queries_side = side_of_queries(transfer.device(), queries);
-  const MemorySide results_side = memory_side(transfer.device(), results);
+  const MemorySide results_side =
+      memory_side(transfer.device(), results, queries.size * search.result_bytes);
   if (queries_side == MemorySide::device && results_side == MemorySide::device) {
     CudaStream stream(transfer.device());
-    search.start(0, queries, results, nullptr, stream);
+    search.start(queries, results, nullptr, stream);
     stream.wait();
     return;
   }

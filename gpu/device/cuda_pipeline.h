@@ -21,9 +21,9 @@ enum class QueryAccess {
   once
 };
 
-// Starts the searches of queries [first, first + queries.size) on the stream. pieces: null, unless
-// the host still brings them.
-using StartSearch = std::function<void(uint64_t first, const KeyColumn& queries, void* results,
+// Starts the searches of some queries of a batch on the stream. pieces: null, unless the host still
+// brings them.
+using StartSearch = std::function<void(const KeyColumn& queries, void* results,
                                        const QueryPieces* pieces, cudaStream_t stream)>;
 
 struct BatchSearchKernel {

@@ -114,13 +114,21 @@ void copy_directly(void* to, const void* from, uint64_t bytes, cudaStream_t stre
 
 }  // namespace
 
-MemorySide memory_side(const CudaDevice& device, const void* p) {
+MemorySide memory_side(const CudaDevice& device, const void* p, uint64_t bytes) {
   if (device.owns(p)) return MemorySide::device;
-  cudaPointerAttributes attributes{};
-  bool known = cudaPointerGetAttributes(&attributes, p) == cudaSuccess;
-  if (!known) (void)cudaGetLastError();
-  if (known && attributes.type == cudaMemoryTypeHost) return MemorySide::pinned;
-  return known && attributes.type == cudaMemoryTypeDevice ? MemorySide::peer : MemorySide::pageable;
+  auto type_of = [](const void* byte) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, byte) == cudaSuccess) return attributes.type;
+    (void)cudaGetLastError();
+    return cudaMemoryTypeUnregistered;
+  };
+  const cudaMemoryType type = type_of(p);
+  if (type == cudaMemoryTypeDevice) return MemorySide::peer;
+  // A program may have registered a part of an array.
+  const bool is_pinned =
+      type == cudaMemoryTypeHost &&
+      (bytes <= 1 || type_of(static_cast<const std::byte*>(p) + bytes - 1) == type);
+  return is_pinned ? MemorySide::pinned : MemorySide::pageable;
 }
 
 CudaTransfer::CudaTransfer(CudaDevice& device, ExecutionContext& host)
@@ -132,6 +140,7 @@ CudaTransfer::CudaTransfer(CudaDevice& device, ExecutionContext& host)
       large_rooms_(4, [this] { return make_room(large_room); }) {}
 
 PieceRoom CudaTransfer::make_room(const PieceRoomSize& size) {
+  OnDevice on(device_);
   return PieceRoom(size, make_device_memory(PieceRoom::device_bytes(size)));
 }
 

@@ -92,7 +92,8 @@ enum class MemorySide {
   pinned,  // host memory that the device reads and writes itself
   pageable
 };
-MemorySide memory_side(const CudaDevice& device, const void* p);
+// bytes: of the column; 1: all is where it begins.
+MemorySide memory_side(const CudaDevice& device, const void* p, uint64_t bytes = 1);
 
 class CudaTransfer {
  public:

@@ -57,7 +57,7 @@ class CudaLongestPrefix final : public LongestPrefix {
     if (!rows.is_fixed() && rows.size > 0)
       rows = Column::fixed(rows.data + rows.begin(0), rows[0].size(), rows.size);
     auto on_device = [&] {
-      auto start = [&](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces* pieces,
+      auto start = [&](const KeyColumn& chunk, void* room, const QueryPieces* pieces,
                        cudaStream_t on) {
         match_cuda(*matches.resident, chunk, static_cast<uint32_t*>(room), pieces, on);
       };

@@ -206,7 +206,7 @@ class CudaVectorSet : public VectorSet {
     STRIDE_TRY(check_alignment(ids, 8));
     return cuda_guarded([&] {
       const uint64_t most = rows_of_call(/*here=*/true);
-      auto start = [&](uint64_t, const KeyColumn& some, void* found, const QueryPieces*,
+      auto start = [&](const KeyColumn& some, void* found, const QueryPieces*,
                        cudaStream_t stream) {
         in_chunks(some.size, most, [&](uint64_t at, uint64_t rows) {
           find_chunk(words_of(some) + at * words_, rows, static_cast<uint64_t*>(found) + at,

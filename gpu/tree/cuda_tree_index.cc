@@ -115,12 +115,11 @@ class CudaTreeIndex final : public TreeIndex {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(queries, out, QueryAccess::any,
-                           [&](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces*,
-                               cudaStream_t on) {
-                             find_prefixes_cuda(*index.resident, chunk,
-                                                static_cast<RankInterval*>(room), on);
-                           });
+          return in_chunks(
+              queries, out, QueryAccess::any,
+              [&](const KeyColumn& chunk, void* room, const QueryPieces*, cudaStream_t on) {
+                find_prefixes_cuda(*index.resident, chunk, static_cast<RankInterval*>(room), on);
+              });
         },
         [&](const KeyColumn& there, std::span<RankInterval> room) {
           return host_.prefix_interval(index, there, room);
@@ -250,12 +249,11 @@ class CudaTreeIndex final : public TreeIndex {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(queries, out, access_of(number_width(*index.resident), queries),
-                           [&](uint64_t, const KeyColumn& chunk, void* room,
-                               const QueryPieces* pieces, cudaStream_t on) {
-                             search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room),
-                                         pieces, on);
-                           });
+          return in_chunks(
+              queries, out, access_of(number_width(*index.resident), queries),
+              [&](const KeyColumn& chunk, void* room, const QueryPieces* pieces, cudaStream_t on) {
+                search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room), pieces, on);
+              });
         },
         [&](const KeyColumn& there, std::span<uint32_t> room) {
           return (host_.*on_host)(index, there, room);
@@ -271,8 +269,9 @@ class CudaTreeIndex final : public TreeIndex {
   }
 
   static StartSearch find_in(const CudaIndexList& list) {
-    return [&list](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces* pieces,
-                   cudaStream_t on) { list.find(chunk, static_cast<Location*>(room), pieces, on); };
+    return [&list](const KeyColumn& chunk, void* room, const QueryPieces* pieces, cudaStream_t on) {
+      list.find(chunk, static_cast<Location*>(room), pieces, on);
+    };
   }
 
   // One index sends back ranks alone, half as much.
@@ -280,7 +279,7 @@ class CudaTreeIndex final : public TreeIndex {
                           const TakeLocations& take) {
     if (indexes.size() == 1) {
       const ResidentIndex& index = *indexes[0].resident;
-      auto start = [&](uint64_t, const KeyColumn& chunk, void* room, const QueryPieces* pieces,
+      auto start = [&](const KeyColumn& chunk, void* room, const QueryPieces* pieces,
                        cudaStream_t on) {
         search_cuda(index, CudaSearch::find_ranks, chunk, static_cast<uint32_t*>(room), pieces, on);
       };

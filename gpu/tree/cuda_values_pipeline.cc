@@ -28,7 +28,7 @@ class CudaFoundValues final : public FoundValues {
   }
 
   void find(const KeyColumn& queries) {
-    auto start = [&](uint64_t, const KeyColumn& some, void* locations, const QueryPieces* pieces,
+    auto start = [&](const KeyColumn& some, void* locations, const QueryPieces* pieces,
                      cudaStream_t stream) {
       indexes_.find(some, static_cast<Location*>(locations), pieces, stream);
     };
@@ -92,7 +92,7 @@ class CudaFoundValues final : public FoundValues {
 
   // Where values end, and which there are: to the host.
   void fetch_ends() {
-    auto start = [](uint64_t, const KeyColumn& some, void* results, const QueryPieces* pieces,
+    auto start = [](const KeyColumn& some, void* results, const QueryPieces* pieces,
                     cudaStream_t stream) {
       copy_ends_cuda(reinterpret_cast<const ValueEnd*>(some.data), some.size, results, pieces,
                      stream);
