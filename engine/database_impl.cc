@@ -44,7 +44,8 @@ Result<DatabaseContext> make_context(const std::string& path, const Options& opt
   context.options.memtable_bytes =
       std::min({options.memtable_bytes, max_memtable_bytes,
                 std::max(context.options.memory_limit_bytes / 4, min_memtable_bytes)});
-  context.fs = options.file_system ? options.file_system : &FileSystem::posix();
+  context.fs = std::make_shared<ClaimedFiles>(
+      options.file_system ? *options.file_system : FileSystem::posix(), path);
   auto executor = Executor::make(options, std::move(monitor));
   if (!executor.ok()) return executor.status();
   context.executor = std::move(*executor);
@@ -81,7 +82,7 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   if (!options.read_only) STRIDE_TRY(claim.acquire(options.create_if_missing));
   STRIDE_TRY(impl->versions_.open());
   impl->context_.executor->set_costs(read_costs(fs, path));
-  impl->lock_ = claim.keep();
+  impl->context_.fs->claim(claim.keep());
   impl->tell_of_opening();
   if (!options.read_only) {
     if (impl->context_.identity->clock.is_started()) impl->maintenance_.look_behind();
@@ -321,7 +322,7 @@ Result<FrozenDatabase> DatabaseImpl::freeze() {
   Status s = versions_.writable();
   if (!s.ok() && s.code() != StatusCode::read_only) return s;
   if (writes) STRIDE_TRY(versions_.sync());
-  FrozenDatabase frozen{.fs = context_.fs, .path = context_.path};
+  FrozenDatabase frozen{.fs = context_.fs.get(), .path = context_.path};
   frozen.version = versions_.current(&frozen.commit);
   frozen.next_id = versions_.next_id();
   frozen.identity = versions_.identity();
@@ -340,7 +341,7 @@ Status DatabaseImpl::close() {
   }
   // Who opens the database next writes to the same LOG.
   context_.identity->monitor->end(s);
-  lock_.reset();
+  context_.fs->release();
   return s;
 }
 

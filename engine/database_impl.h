@@ -33,6 +33,7 @@ class DatabaseImpl {
   static Result<std::shared_ptr<DatabaseImpl>> open(const std::string& path, const Options& options,
                                                     bool takes_lease = true);
   explicit DatabaseImpl(DatabaseContext context);
+  ~DatabaseImpl() { context_.fs->release(); }
 
   const DatabaseContext& context() const { return context_; }
   std::shared_ptr<const Version> current() const noexcept { return versions_.current(); }
@@ -103,7 +104,6 @@ class DatabaseImpl {
   void make_runs(const std::vector<CommitRequest*>& group);
 
   const DatabaseContext context_;
-  std::unique_ptr<FileLock> lock_;  // null where read_only
   // Held while large commits make runs, so that no table goes that they belong to. Comes before the
   // commit lock.
   TurnMutex large_mutex_;

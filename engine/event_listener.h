@@ -62,11 +62,12 @@ struct Event {
 STRIDE_API std::string to_string(const Event& event);
 
 // All calls come from one thread of the database, in the order of Event::number, and no lock is
-// held meanwhile: a listener may use the database, and close it. What it throws is ignored. Where
-// it is slower than what happens, up to 256 events wait, and more are dropped: nothing else waits
-// for a listener, but for Database::close(), which waits for the call that goes on, and up to a
-// second for those that would follow; after it has returned there are no more calls, unless the
-// listener itself was what called it.
+// held meanwhile: a listener may use the database, and close it. While another thread closes it, to
+// open it again here is `locked`. What it throws is ignored. Where it is slower than what happens,
+// up to 256 events wait, and more are dropped: nothing else waits for a listener, but for
+// Database::close(), which waits for the call that goes on, and up to a second for those that would
+// follow; after it has returned there are no more calls, unless the listener itself was what called
+// it.
 class EventListener {
  public:
   virtual ~EventListener() = default;

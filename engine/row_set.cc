@@ -1,5 +1,7 @@
 #include "engine/row_set.h"
 
+#include <string>
+
 #include "gpu/backend.h"
 #include "storage/no_throw.h"
 
@@ -28,6 +30,9 @@ Result<RowSet> RowSet::make(unsigned threads) {
 }
 
 Status RowSet::put(const KeyColumn& rows, std::span<uint64_t> was_new) {
+  for (uint64_t i = 0; !rows.is_fixed() && i < rows.size; ++i)
+    if (rows.offsets[i + 1] < rows.offsets[i])
+      return Status::invalid("row " + std::to_string(i) + ": the offsets descend");
   return no_throw([&] { return state_->rows->find_or_put(rows, {}, was_new); });
 }
 

@@ -27,8 +27,8 @@ class STRIDE_API RowSet {
   ~RowSet();
 
   // Rows of any length. was_new: empty, or (rows.size + 63) / 64 words; bit i says whether row i
-  // came for the first time. invalid_argument: another number of words. resource_exhausted: nothing
-  // of this call is there, and what earlier calls put stays.
+  // came for the first time. invalid_argument: another number of words, or offsets that descend.
+  // resource_exhausted: nothing of this call is there, and what earlier calls put stays.
   Status put(const KeyColumn& rows, std::span<uint64_t> was_new);
   uint64_t size() const;  // different rows
   uint64_t memory_bytes() const;

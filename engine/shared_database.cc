@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/database_impl.h"
+#include "engine/monitoring/event_queue.h"
 #include "storage/process.h"
 
 namespace stride {
@@ -75,14 +76,30 @@ Status SharedDatabase::open(const std::string& path, const Options& options,
   }
   const SharedKey key = key_of(path, options.file_system);
   std::shared_ptr<SharedDatabase> database = shared_database(key, nullptr);
-  if (database->is_gone(path)) database = shared_database(key, database.get());
+  std::unique_lock<std::mutex> guard;
+  STRIDE_TRY(database->lock(path, &guard));
+  if (database->is_gone(path)) {
+    guard.unlock();
+    database = shared_database(key, database.get());
+    STRIDE_TRY(database->lock(path, &guard));
+  }
   STRIDE_TRY(database->open_here(path, options, impl));
   *shared = std::move(database);
   return {};
 }
 
+Status SharedDatabase::lock(const std::string& path, std::unique_lock<std::mutex>* guard) {
+  *guard = std::unique_lock(mutex_, std::try_to_lock);
+  if (guard->owns_lock()) return {};
+  if (EventQueue::is_telling_here())
+    return Status(StatusCode::locked, "another thread of this process opens or closes it now")
+        .with_file(path)
+        .with_remedy("open it outside of listeners and loggers, for which closing waits");
+  guard->lock();
+  return {};
+}
+
 bool SharedDatabase::is_gone(const std::string& path) {
-  std::lock_guard guard(mutex_);
   if (!impl_) return false;
   auto locked = impl_->context().fs->is_locked(path + "/LOCK");
   return !locked.ok() || !*locked;
@@ -90,7 +107,6 @@ bool SharedDatabase::is_gone(const std::string& path) {
 
 Status SharedDatabase::open_here(const std::string& path, const Options& options,
                                  std::shared_ptr<DatabaseImpl>* impl) {
-  std::lock_guard guard(mutex_);
   if (!impl_) {
     auto opened = DatabaseImpl::open(path, options);
     if (!opened.ok()) return opened.status();

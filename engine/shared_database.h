@@ -35,6 +35,9 @@ class SharedDatabase {
   bool is_open() const { return handles_.load(std::memory_order_acquire) > 0; }
 
  private:
+  // Waits for others, but not in a listener, for which they may wait. locked.
+  Status lock(const std::string& path, std::unique_lock<std::mutex>* guard);
+  // These two require the lock.
   Status open_here(const std::string& path, const Options& options,
                    std::shared_ptr<DatabaseImpl>* impl);
   // Whether the directory is not the one any more that was opened: it was removed, or moved.

@@ -266,7 +266,8 @@ Status Transaction::match(const Table& table, const KeyColumn& addresses, MatchR
     STRIDE_TRY(state.update_own());
     STRIDE_TRY(state.view().match(table, addresses, result));
     state.note(table, [&](TableReads* reads) {
-      for (uint64_t i = 0; i < addresses.size; ++i) reads->add_address(addresses[i]);
+      for (uint64_t i = 0; i < addresses.size; ++i)
+        reads->add_address(addresses[i], result->lengths[i]);
     });
     return Status();
   });
@@ -276,7 +277,10 @@ Result<std::optional<PrefixEntry>> Transaction::match(const Table& table, Bytes 
   return use([&](State& state) -> Result<std::optional<PrefixEntry>> {
     STRIDE_TRY(state.update_own());
     auto found = state.view().match(table, address);
-    if (found.ok()) state.note(table, [&](TableReads* reads) { reads->add_address(address); });
+    if (found.ok())
+      state.note(table, [&](TableReads* reads) {
+        reads->add_address(address, *found ? (*found)->length : 0);
+      });
     return found;
   });
 }

@@ -94,6 +94,8 @@ class FileLock {
   // For an opening that fails: removes the lock's file where lock() has made it. The lock keeps
   // nobody out any more.
   virtual void remove_if_created() = 0;
+  // Whether the path still names the file that is locked: its directory may have been moved.
+  virtual bool is_in_place() const { return true; }
 };
 
 class FileSystem {

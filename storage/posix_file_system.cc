@@ -44,8 +44,9 @@ class PosixLock final : public FileLock {
     }
   }
   void remove_if_created() override {
-    if (created_ && is_named(path_, fd_.get())) ::unlink(path_.c_str());
+    if (created_ && is_in_place()) ::unlink(path_.c_str());
   }
+  bool is_in_place() const override { return is_named(path_, fd_.get()); }
   int fd() const { return fd_.get(); }
 
  private:

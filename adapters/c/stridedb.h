@@ -14,8 +14,8 @@
  *   stridedb_prefixes.h   the longest prefix of an address
  *   stridedb_group_by.h   sums, counts, smallest and largest values of groups of keys
  *   stridedb_dedup.h      ids of vectors: in memory, and kept in a database
- * Programs include stridedb_columns.h (typed columns), _cursors.h, _metrics.h and _backup.h
- * themselves.
+ * Programs include stridedb_columns.h (typed columns), _cursors.h, _transactions.h, _metrics.h,
+ * _backup.h and _salvage.h themselves.
  *
  * Errors. Every function returns STRIDE_OK or another status and never aborts, unless its text says
  * otherwise; stride_last_error() says more. Any function may return STRIDE_RESOURCE_EXHAUSTED, when

@@ -21,7 +21,7 @@ extern "C" {
 struct stride_scan_options {
   size_t size;         /* sizeof(stride_scan_options) */
   stride_bytes from;   /* first key */
-  stride_bytes to;     /* last key */
+  stride_bytes to;     /* past the last key */
   stride_bytes prefix; /* only keys that begin with it */
   int from_exclusive;  /* 0; 1: the key `from` itself does not belong to it */
   int to_inclusive;    /* 0; 1: the key `to` itself belongs to it */

@@ -1,6 +1,8 @@
 // Arrow arrays as cells: where they lie, as far as the layouts agree.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -96,6 +98,29 @@ void import_plain(const Source& source, Cells* cells) {
   static constexpr std::byte nothing[8] = {};
   cells->column = {
       data ? data + source.first * width : nothing, nullptr, nullptr, source.rows, width, width};
+}
+
+// A float of 16 bits: a sign, 5 bits of exponent and 10 of fraction, of 2 to the power of -24 each
+// where the exponent is 0.
+float float_of_half(uint16_t half) {
+  const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
+  float value;
+  if (exponent == 31)
+    value = fraction ? std::numeric_limits<float>::quiet_NaN() : INFINITY;
+  else if (exponent == 0)
+    value = std::ldexp(static_cast<float>(fraction), -24);
+  else
+    value = std::ldexp(static_cast<float>(1024 + fraction), static_cast<int>(exponent) - 25);
+  return std::copysign(value, half >> 15 ? -1.0f : 1.0f);
+}
+
+void import_halves(const Source& source, Cells* cells) {
+  const auto* halves = needed<uint16_t>(source, 1);
+  auto* data = add_memory<float>(cells, std::max<uint64_t>(source.rows, 1));
+  for (uint64_t row = 0; row < source.rows; ++row)
+    data[row] = float_of_half(halves[source.first + row]);
+  cells->field.type = FieldType::f32;
+  cells->column = CellColumn::fixed(data, sizeof *data, source.rows);
 }
 
 void import_booleans(const Source& source, Cells* cells) {
@@ -215,6 +240,7 @@ void import_vectors(const Source& source, std::shared_ptr<const void> owner, Cel
   const ArrowSchema& schema = *source.schema.children[0];
   std::optional<Field> element = plain_field(schema.format ? schema.format : "");
   if (schema.format == std::string_view("b")) element = Field{.type = FieldType::boolean};
+  if (schema.format == std::string_view("e")) element = Field{.type = FieldType::f32};
   const uint32_t width_of_one = element ? cell_width(*element) : 1;
   const uint32_t count = count_of(source.schema.format + 3, width_of_one);
   if (!element || element->type == FieldType::bytes || count == 0 || schema.dictionary)
@@ -342,6 +368,8 @@ Cells import_arrow(const ArrowSchema& schema, const ArrowArray& array,
     import_plain(source, &cells);
   } else if (format == "b") {
     import_booleans(source, &cells);
+  } else if (format == "e") {
+    import_halves(source, &cells);
   } else if (format == "tdm") {
     import_date64(source, &cells);
   } else if (format.starts_with("+w:")) {

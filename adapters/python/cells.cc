@@ -14,7 +14,7 @@ namespace {
 
 bool is_sequence_of_cells(nb::handle given) {
   return !nb::isinstance<nb::str>(given) && !nb::isinstance<nb::bytes>(given) &&
-         !nb::isinstance<nb::dict>(given) && nb::hasattr(given, "__iter__");
+         !nb::isinstance<nb::dict>(given) && nb::hasattr(given, "__iter__") && !is_network(given);
 }
 
 // Whether NumPy can make an array of it without looking at its elements.
@@ -48,6 +48,8 @@ uint64_t* add_bits(Cells* cells, uint64_t rows) {
   std::fill_n(bits, words, 0);
   return bits;
 }
+
+bool is_network(nb::handle given) { return nb::hasattr(given, "prefixlen"); }
 
 std::string python_type(nb::handle value) {
   return lossy_text(nb::object(nb::handle(value.type()).attr("__name__")));

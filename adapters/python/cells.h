@@ -71,6 +71,10 @@ void append_cell(const Field& field, nb::handle value, std::string* bytes);
 // The cell as Python has it: an int, a str, a datetime, an array of a vector, ...
 nb::object object_of(const Field& field, Bytes cell);
 
+// Whether it is a network of `ipaddress`, which is one prefix although it can be iterated over,
+// address by address.
+bool is_network(nb::handle given);
+
 // "int"
 std::string python_type(nb::handle value);
 // "column 'score'"

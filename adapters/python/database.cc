@@ -3,8 +3,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "adapters/python/cells.h"
 #include "adapters/python/errors.h"
 #include "adapters/python/handles.h"
 #include "adapters/python/watch.h"
@@ -41,9 +44,13 @@ Database& Handle::opened() const {
   return *database;
 }
 
-nb::object path_object(const Handle& handle) {
-  const auto size = static_cast<Py_ssize_t>(handle.path.size());
-  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(handle.path.data(), size));
+nb::object path_object(const std::string& path) {
+  const auto size = static_cast<Py_ssize_t>(path.size());
+  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), size));
+}
+
+nb::object options_object(const Handle& handle) {
+  return static_cast<const nb::object*>(handle.options.get())->attr("copy")();
 }
 
 Snapshot Handle::snapshot() const { return opened().snapshot(); }
@@ -157,6 +164,10 @@ PyDatabase open_database(const nb::bytes& encoded_path, const nb::dict& given) {
   const Options options = options_of(given);
   auto handle = std::make_shared<Handle>();
   handle->path = path;
+  std::error_code failed;  // the working directory may be gone
+  const std::filesystem::path absolute = std::filesystem::absolute(path, failed);
+  handle->absolute_path = failed ? path : absolute.string();
+  handle->options = keep(given);
   handle->read_only = options.read_only;
   run([&]() -> Status {
     Result<std::unique_ptr<Database>> opened = Database::open(path, options);
@@ -165,7 +176,7 @@ PyDatabase open_database(const nb::bytes& encoded_path, const nb::dict& given) {
     return {};
   });
   remember(handle);
-  return {handle, given};
+  return {handle};
 }
 
 NumberType number_type_of_field(const Field& field) {
@@ -177,9 +188,8 @@ NumberType number_type_of_field(const Field& field) {
 
 // name: that such a column has where nothing is said.
 bool is_plain_bytes(const std::vector<Field>& fields, const char* name) {
-  return fields.empty() ||
-         (fields.size() == 1 && fields[0].type == FieldType::bytes && !fields[0].count &&
-          !fields[0].nullable && fields[0].name == name);
+  return fields.empty() || (fields.size() == 1 && fields[0].type == FieldType::bytes &&
+                            !fields[0].count && !fields[0].nullable && fields[0].name == name);
 }
 
 struct TableArguments {
@@ -282,7 +292,16 @@ void bind_snapshot(nb::module_& module) {
   nb::class_<PySnapshot>(module, "Snapshot", "The database as it was at one moment.")
       .def("table", table_of_snapshot, nb::arg("name"),
            "The table of a name as it was then, for reading.")
-      .def("__getitem__", table_of_snapshot);
+      .def("__getitem__", table_of_snapshot)
+      .def(
+          "__contains__",
+          [](const PySnapshot& snapshot, nb::handle name) {
+            const Result<Table> found = snapshot.snapshot.open_table(name_of(name));
+            if (!found.ok() && found.status().code() != StatusCode::not_found)
+              raise(found.status());
+            return found.ok();
+          },
+          nb::arg("name"), "Whether there was a table of that name.");
 }
 
 void bind_upkeep(nb::class_<PyDatabase>& database) {
@@ -352,9 +371,11 @@ void bind_database(nb::module_& module) {
   nb::class_<PyDatabase> database(module, "Database",
                                   "A database that is open. Any thread may use it.",
                                   nb::is_weak_referenceable());
-  database.def_prop_ro("path", [](const PyDatabase& db) { return path_object(*db.handle); })
+  database.def_prop_ro("path", [](const PyDatabase& db) { return path_object(db.handle->path); })
+      .def_prop_ro("_absolute_path",
+                   [](const PyDatabase& db) { return path_object(db.handle->absolute_path); })
       .def_prop_ro("read_only", [](const PyDatabase& db) { return db.handle->read_only; })
-      .def_prop_ro("options", [](const PyDatabase& db) { return db.options.attr("copy")(); })
+      .def_prop_ro("options", [](const PyDatabase& db) { return options_object(*db.handle); })
       .def(
           "close", [](const PyDatabase& db) { db.handle->close(); },
           "Makes everything durable and ends. What was read stays valid.")

@@ -1,5 +1,7 @@
 #include "adapters/python/errors.h"
 
+#include <string_view>
+
 namespace stride::python {
 namespace {
 
@@ -58,14 +60,18 @@ nb::object text(const std::string& bytes) {
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }
 
-// What is advised of prefixes are calls of C++.
+// What the engine advises are calls and options of C++.
 std::string remedy_of(const Status& status) {
+  static constexpr std::string_view wrap = "with Overflow::wrap";
+  std::string remedy = status.remedy();
+  if (const size_t at = remedy.find(wrap); at != std::string::npos)
+    remedy.replace(at, wrap.size(), "with wrap=True");
   for (const char* call : {"make_prefix_keys()", "HostBits::"})
-    if (status.remedy().find(call) != std::string::npos)
+    if (remedy.find(call) != std::string::npos)
       return "give texts, or objects of ipaddress: ip_network(prefix, strict=False) clears the "
              "bits behind "
              "a prefix";
-  return status.remedy();
+  return remedy;
 }
 
 }  // namespace

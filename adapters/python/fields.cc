@@ -145,7 +145,8 @@ std::shared_ptr<const TableForm> form_of(const Table& table) {
   form->schema = take(Schema::make(values, keys));
   nb::list names;
   for (const Field& field : values) {
-    PyObject* name = PyUnicode_InternFromString(field.name.c_str());
+    PyObject* name = name_object(field.name).release().ptr();
+    PyUnicode_InternInPlace(&name);
     form->value_names.push_back(name);
     names.append(nb::steal(name));
   }

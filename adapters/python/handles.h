@@ -45,7 +45,9 @@ class LookupPool : public std::enable_shared_from_this<LookupPool> {
 struct Handle {
   std::unique_ptr<Database> database;
   std::string path;
+  std::string absolute_path;
   bool read_only = false;
+  std::shared_ptr<const void> options;  // a dict of Python's: what it was opened with
   std::atomic<bool> closed = false;
   std::shared_ptr<LookupPool> lookups = std::make_shared<LookupPool>();
 
@@ -57,7 +59,6 @@ struct Handle {
 
 struct PyDatabase {
   std::shared_ptr<Handle> handle;
-  nb::object options;  // a dict of what it was opened with
 };
 
 struct PyTable {
@@ -76,7 +77,9 @@ struct PySnapshot {
 };
 
 // As Python has paths: what is no text in the file system's encoding, as surrogates.
-nb::object path_object(const Handle& handle);
+nb::object path_object(const std::string& path);
+// A copy of the dict of options that the database was opened with.
+nb::object options_object(const Handle& handle);
 Durability durability_named(const std::string& name);
 // The options of a table that has these columns, and of which nothing else is said.
 TableOptions options_of_columns(nb::object key, nb::object values);

@@ -41,10 +41,8 @@ bool is_one_cell(nb::handle given) {
   return is_numpy_scalar(given);
 }
 
-// A network of `ipaddress` can be iterated over, address by address, and is one prefix.
-bool is_one_prefix(nb::handle given) {
-  return nb::hasattr(given, "prefixlen") || nb::hasattr(given, "packed");
-}
+// Tells networks and addresses of `ipaddress`.
+bool is_one_prefix(nb::handle given) { return is_network(given) || nb::hasattr(given, "packed"); }
 
 void append_cells(const TableForm& form, nb::handle given, bool partial, std::string* bytes) {
   const std::vector<Field>& fields = form.schema.key();

@@ -39,7 +39,8 @@ void bind_table(nb::module_& module) {
       .def_prop_ro(
           "address_bits", [](const PyTable& t) { return t.form->address_bits; },
           "Bits of the addresses of a prefix table; 0: it is none.")
-      .def_prop_ro("_path", [](const PyTable& t) { return path_object(*t.handle); })
+      .def_prop_ro("_path", [](const PyTable& t) { return path_object(t.handle->absolute_path); })
+      .def_prop_ro("_options", [](const PyTable& t) { return options_object(*t.handle); })
       .def_prop_ro("_read_only", [](const PyTable& t) { return t.handle->read_only; })
       .def_prop_ro("_is_of_snapshot", [](const PyTable& t) { return t.at.has_value(); });
   bind_table_reads(table);

@@ -109,6 +109,16 @@ void find_nulls(Cells* cells, const std::string& name) {
   cells->column.valid = valid;
 }
 
+// Whether booleans have bytes other than 0 and 1, which NumPy takes for true, too. It never makes
+// such bytes itself, but views of other memory have them.
+bool has_other_truths(const Cells& cells) {
+  if (cells.field.type != FieldType::boolean) return false;
+  for (uint64_t row = 0; row < cells.size(); ++row)
+    for (const std::byte byte : cells.column[row])
+      if (byte > std::byte{1}) return true;
+  return false;
+}
+
 // Hides the cells of a masked array.
 void hide_masked(const nb::object& mask, const std::string& name, Cells* cells) {
   const Cells masked = cells_of_array(mask, name);
@@ -157,7 +167,14 @@ nb::object as_array(nb::handle given) {
 nb::list list_of_array(nb::handle array, const std::string& name) {
   const auto dimensions = nb::cast<size_t>(nb::object(array.attr("ndim")));
   if (dimensions == 0) raise_shape(name, dimensions);
-  return nb::cast<nb::list>(array.attr("tolist")());
+  try {
+    return nb::cast<nb::list>(array.attr("tolist")());
+  } catch (nb::python_error& error) {
+    // Memory that is seen as text may have numbers that are no character.
+    if (!error.matches(PyExc_SystemError) && !error.matches(PyExc_ValueError)) throw;
+    raise("InvalidArgument", "column " + in_quotes(name) + ": NumPy can't read the array's cells",
+          "look for characters that are none");
+  }
 }
 
 Cells cells_of_array(nb::object array, const std::string& name) {
@@ -212,6 +229,10 @@ Cells cells_of_array(nb::object array, const std::string& name) {
   cells.column = {
       reinterpret_cast<const std::byte*>(address), nullptr, nullptr, rows, width, *stride};
   cells.memory.push_back(keep(array));
+  if (has_other_truths(cells)) {
+    const nb::object numpy = nb::module_::import_("numpy");
+    return cells_of_array(numpy.attr("not_equal")(array.attr("view")("u1"), 0), name);
+  }
   find_nulls(&cells, name);
   return cells;
 }

@@ -140,6 +140,17 @@ GivenKeys made_of_list(nb::handle given, uint32_t width, EncodedKeys* encoded,
   return keys;
 }
 
+// The cells of Arrow data; nothing: it has none, as a Series of objects of `ipaddress`.
+std::optional<Cells> exported_cells(nb::handle given, const std::string& name) {
+  if (!is_arrow(given)) return std::nullopt;
+  try {
+    return cells_of_arrow(given, name);
+  } catch (nb::python_error& error) {
+    if (!is_failed_export(error, given)) throw;
+    return std::nullopt;
+  }
+}
+
 // The cells of an array or of Arrow data in their own type; nothing: it is a list or another
 // sequence.
 std::optional<Cells> typed_cells(nb::handle given) {
@@ -151,13 +162,7 @@ std::optional<Cells> typed_cells(nb::handle given) {
     if (kind == "i" || kind == "u" || kind == "V") return cells_of_array(array, "address");
     return std::nullopt;
   }
-  if (!is_arrow(given)) return std::nullopt;
-  try {
-    return cells_of_arrow(given, "address");
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_ImportError)) throw;
-    return std::nullopt;
-  }
+  return exported_cells(given, "address");
 }
 
 bool is_number(FieldType type) { return type >= FieldType::i8 && type <= FieldType::u64; }
@@ -299,7 +304,7 @@ nb::list match_all(const PyTable& table, nb::handle given) {
 
 bool is_one_address(nb::handle given) {
   return PyLong_Check(given.ptr()) || PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()) ||
-         is_ip_object(given) || is_numpy_scalar(given);
+         is_ip_object(given) || is_network(given) || is_numpy_scalar(given);
 }
 
 void append_address(const TableForm& form, nb::handle given, std::string* bytes) {
@@ -323,7 +328,8 @@ void append_address(const TableForm& form, nb::handle given, std::string* bytes)
     append_integer(bits, index, bytes);
   } else {
     raise("InvalidType", "an address of Python's type " + python_type(given) + " is given",
-          address_remedy(form));
+          is_network(given) ? "get() finds a prefix, and scan(prefix=) those that are inside it"
+                            : address_remedy(form));
   }
 }
 
@@ -345,13 +351,13 @@ GivenKeys prefixes_of(const TableForm& form, nb::handle given, EncodedKeys* enco
   nb::object list = nb::borrow(given);
   if (nb::isinstance<PyColumn>(given))
     list = list_of(nb::cast<const PyColumn&>(given).cells);
-  else if (is_arrow(given) && !nb::isinstance<nb::list>(given))
-    list = list_of(cells_of_arrow(given, "prefix"));
+  else if (const std::optional<Cells> cells = exported_cells(given, "prefix"))
+    list = list_of(*cells);
   else if (nb::hasattr(given, "tolist"))
     list = given.attr("tolist")();
-  if (nb::isinstance<nb::str>(list) || !nb::hasattr(list, "__iter__"))
-    raise("InvalidType",
-          "one " + python_type(given) + " is given in place of a column of prefixes");
+  if (nb::isinstance<nb::str>(list) || is_network(list) || !nb::hasattr(list, "__iter__"))
+    raise("InvalidType", "one " + python_type(given) + " is given in place of a column of prefixes",
+          "give a list");
   return made_of_list(list, prefix_key_width(form.address_bits), encoded,
                       [&](nb::handle one, std::string* bytes) { append_prefix(form, one, bytes); });
 }

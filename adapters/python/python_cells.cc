@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "adapters/python/cells.h"
@@ -31,6 +32,21 @@ namespace {
 
 nb::object helper(const char* name) { return nb::module_::import_("stridedb._types").attr(name); }
 
+// NumPy's scalars that have a float of Python's although they are no real number.
+bool is_no_number_of_numpy(nb::handle value) {
+  if (python_type(value) == "void") return true;
+  if (!nb::hasattr(value, "dtype") || !nb::hasattr(value.attr("dtype"), "kind")) return false;
+  const std::string kind = lossy_text(nb::str(nb::object(value.attr("dtype").attr("kind"))));
+  return std::string_view("bcmMSTU").find(kind) != std::string_view::npos;
+}
+
+// Whether the object itself is infinite, and not only larger than what a double can have.
+bool is_infinite(nb::handle value, double infinity) {
+  const int equal = PyObject_RichCompareBool(value.ptr(), nb::float_(infinity).ptr(), Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
 // What the object's own conversion has raised is the caller's, unless it says that there is none.
 void clear_type_error() {
   if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
@@ -41,10 +57,8 @@ void clear_type_error() {
 template <class T>
 T float_of(const Field& field, nb::handle value) {
   if (PyBool_Check(value.ptr())) raise_no_cell(field, value);
-  if (!PyFloat_Check(value.ptr()) && !PyLong_Check(value.ptr())) {
-    const std::string type = python_type(value);
-    if (type == "bool" || type == "bool_") raise_no_cell(field, value);  // NumPy's
-  }
+  const bool is_other = !PyFloat_Check(value.ptr()) && !PyLong_Check(value.ptr());
+  if (is_other && is_no_number_of_numpy(value)) raise_no_cell(field, value);
   // Integers of NumPy, too; its arrays of one float say no before they are asked.
   nb::object integer;
   if (PyIndex_Check(value.ptr())) {
@@ -53,7 +67,8 @@ T float_of(const Field& field, nb::handle value) {
   }
   const double number = PyFloat_AsDouble(integer.is_valid() ? integer.ptr() : value.ptr());
   if (number == -1 && PyErr_Occurred()) {
-    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+    // Decimals and fractions that are too large, and decimals that signal that they are none.
+    if (PyErr_ExceptionMatches(PyExc_OverflowError) || PyErr_ExceptionMatches(PyExc_ValueError)) {
       PyErr_Clear();
       raise_range(field, value);
     }
@@ -61,6 +76,7 @@ T float_of(const Field& field, nb::handle value) {
     raise_no_cell(field, value);
   }
   const T result = static_cast<T>(number);
+  if (is_other && std::isinf(number) && !is_infinite(value, number)) raise_range(field, value);
   if (std::isfinite(number) && !std::isfinite(result)) raise_range(field, value);
   if (integer.is_valid()) {
     const nb::object back = made(PyLong_FromDouble(static_cast<double>(result)));

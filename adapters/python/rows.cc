@@ -74,14 +74,43 @@ Cells wide_dates(const Cells& dates) {
   return wide;
 }
 
+// NaT differs from itself, like NaN.
+bool is_no_time(nb::handle value) {
+  const nb::object differs = made(PyObject_RichCompare(value.ptr(), value.ptr(), Py_NE));
+  const int truth = PyObject_IsTrue(differs.ptr());
+  if (truth < 0) PyErr_Clear();
+  return truth == 1;
+}
+
+// What missing cells become, as an array of one row: a value that the column would take. For
+// vectors it may be one element, which all of a vector become.
+nb::object fill_array(Field field, nb::handle fill) {
+  if (field.is_vector() && !nb::hasattr(fill, "__len__")) field.count = 0;
+  std::string bytes;
+  // One fill for many columns may be 0 or 1, which are booleans to NumPy.
+  const bool is_bit =
+      PyLong_CheckExact(fill.ptr()) && (fill.equal(nb::int_(0)) || fill.equal(nb::int_(1)));
+  if (field.type == FieldType::boolean && is_bit)
+    bytes.assign(1, fill.equal(nb::int_(1)) ? 1 : 0);
+  else
+    append_cell(field, fill, &bytes);
+  Cells one;
+  one.field = field;
+  auto* data = add_memory<std::byte>(&one, bytes.size());
+  std::memcpy(data, bytes.data(), bytes.size());
+  one.column = CellColumn::fixed(data, static_cast<uint32_t>(bytes.size()), 1);
+  return numpy_of(one, nb::none());
+}
+
 // A copy in which missing cells have a value.
 nb::object filled(const Cells& cells, const nb::object& array, nb::handle fill) {
   const FieldType type = cells.field.type;
+  const bool is_time = type >= FieldType::date && type <= FieldType::timestamp_ns;
   nb::object value = nb::borrow(fill);
   if (value.is_none()) {
     if (type == FieldType::f32 || type == FieldType::f64) {
       value = nb::float_(std::numeric_limits<double>::quiet_NaN());
-    } else if (type >= FieldType::date && type <= FieldType::timestamp_ns) {
+    } else if (is_time) {
       value = numpy().attr("datetime64")("NaT");
     } else {
       raise("InvalidArgument",
@@ -90,6 +119,10 @@ nb::object filled(const Cells& cells, const nb::object& array, nb::handle fill) 
             "give numpy(fill=0) or another value for them; valid() tells which they are");
     }
   }
+  if (is_time && is_no_time(value))
+    value = numpy().attr("datetime64")("NaT");
+  else if (cell_width(cells.field))
+    value = fill_array(cells.field, value);
   const nb::object copy = array.attr("copy")();
   const nb::object missing =
       numpy().attr("logical_not")(booleans_of(cells.column.valid, cells.size()));
@@ -176,7 +209,8 @@ void bind_column(nb::module_& module) {
           "The cells as an array of shape (rows,), of vectors (rows, count): of numbers and times "
           "a view, with a stride where cells lie in rows; of strings and bytes an array of "
           "objects. Missing cells become `fill`, or NaN and NaT where it is None; InvalidArgument: "
-          "there are some, and their type has no such value.")
+          "there are some, and their type has no such value. `fill` is a value that the column "
+          "takes (InvalidType, InvalidArgument: it is none); for strings and bytes any object.")
       .def(
           "valid", [](const PyColumn& c) { return valid_of(c.cells); },
           "An array of booleans of shape (rows,): which cells are there.")

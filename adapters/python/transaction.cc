@@ -139,7 +139,9 @@ void bind_transaction(nb::module_& module) {
             });
           },
           nb::arg("table"), nb::arg("data").none(), nb::arg("values").none() = nb::none(),
-          "As Table.put_if_absent(); was_new() tells which rows were put.")
+          "As Table.put_if_absent(), after all other changes of the transaction, in whatever order "
+          "they are made: a key that these put or add to is there, one that they delete is not. "
+          "was_new() tells which rows were put.")
       .def(
           "add",
           [](PyTransaction& t, const PyTable& table, nb::handle keys, nb::handle deltas) {

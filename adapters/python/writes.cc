@@ -103,10 +103,11 @@ std::vector<Cells> one_value(const TableForm& form, nb::handle value) {
   size_t used = 0;
   for (const Field& field : fields) {
     nb::list one;
-    const bool there = row.contains(field.name.c_str());
+    const nb::object name = name_object(field.name);
+    const bool there = row.contains(name);
     used += there;
     if (there)
-      one.append(nb::object(row[field.name.c_str()]));
+      one.append(nb::object(row[name]));
     else
       one.append(nb::none());
     cells.push_back(cells_of_list(one, field));

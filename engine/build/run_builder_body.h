@@ -63,7 +63,7 @@ Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& tabl
                              RunFilters filters, Durability durability, uint64_t resident_budget,
                              PendingEdit* pending) {
   SegmentBuildOptions options;
-  options.fs = context_.fs;
+  options.fs = context_.fs.get();
   options.executor = context_.executor.get();
   options.id = versions_.new_id();
   options.path = context_.segment_path(options.id);

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "engine/catalog/claimed_files.h"
 #include "engine/catalog/version.h"
 #include "engine/options.h"
-#include "storage/file.h"
 #include "storage/io_threads.h"
 #include "storage/log_format.h"
 #include "storage/manifest_format.h"
@@ -18,7 +18,7 @@ struct DatabaseContext {
   std::string path;
   std::shared_ptr<const DatabaseIdentity> identity;
   Options options;  // memory_limit_bytes is not 0
-  FileSystem* fs = nullptr;
+  std::shared_ptr<ClaimedFiles> fs;
   bool takes_lease = false;  // ReaderLease
   std::shared_ptr<Executor> executor;
   std::shared_ptr<Backend> backend;  // the host's

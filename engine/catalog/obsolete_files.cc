@@ -27,22 +27,22 @@ bool is_no_lease(const Status& s) {
 // Nobody else takes the lock of a lease: once it is free and the reader has written its file, the
 // reader is gone. What somebody locks that says nothing may be of a reader that begins.
 Status ObsoleteFiles::look_at_lease(const std::string& path, ManifestPosition* least) {
-  auto held = fs_.is_locked(path);
+  auto held = fs_->is_locked(path);
   if (!held.ok()) return is_no_lease(held.status()) ? Status() : held.status();
-  auto text = read_file(fs_, path, max_lease_bytes);
+  auto text = read_file(*fs_, path, max_lease_bytes);
   if (is_no_lease(text.status())) return {};
   std::optional<ManifestPosition> position;
   if (text.ok()) position = decode_lease(*text);
   if (*held)
     *least = std::min(*least, position.value_or(ManifestPosition()));
   else if (position)
-    Status ignored = fs_.remove(path);
+    Status ignored = fs_->remove(path);
   return {};
 }
 
 Status ObsoleteFiles::look_at_leases(ManifestPosition now, ManifestPosition* least) {
   *least = now;
-  auto names = fs_.list(directory_);
+  auto names = fs_->list(directory_);
   if (!names.ok()) return names.status();
   names_.store(names->size(), relaxed);
   for (const std::string& name : *names)
@@ -62,7 +62,7 @@ void ObsoleteFiles::look(ManifestPosition now) noexcept {
   passed_ = std::max(passed_, least);
   std::erase_if(waiting_, [&](const Waiting& file) {
     if (file.since > passed_) return false;
-    Status ignored = no_throw([&] { return fs_.remove(file.path); });
+    Status ignored = no_throw([&] { return fs_->remove(file.path); });
     return true;
   });
   waiting_count_.store(waiting_.size(), relaxed);
@@ -82,7 +82,7 @@ bool ObsoleteFiles::is_look_due() const noexcept {
 void ObsoleteFiles::remove(std::string path, ManifestPosition since) noexcept {
   Status ignored = no_throw([&] {
     std::lock_guard lock(mutex_);
-    if (since <= passed_) return fs_.remove(path);
+    if (since <= passed_) return fs_->remove(path);
     waiting_.push_back({std::move(path), since});
     if (since <= looked_) waiting_count_.fetch_add(1, relaxed);
     return Status();

@@ -14,8 +14,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/file.h"
@@ -26,8 +28,8 @@ namespace stride {
 // Thread-safe. One writer has one, which may outlive it.
 class ObsoleteFiles {
  public:
-  ObsoleteFiles(FileSystem& fs, std::string directory)
-      : fs_(fs), directory_(std::move(directory)) {}
+  ObsoleteFiles(std::shared_ptr<FileSystem> fs, std::string directory)
+      : fs_(std::move(fs)), directory_(std::move(directory)) {}
 
   // Looks at the leases, when the manifest has come to `now`, and removes the files that no reader
   // needs any more, with the leases of readers that have died. A call or two of the file system
@@ -57,7 +59,7 @@ class ObsoleteFiles {
   Status look_at_leases(ManifestPosition now, ManifestPosition* least);
   Status look_at_lease(const std::string& path, ManifestPosition* least);
 
-  FileSystem& fs_;
+  const std::shared_ptr<FileSystem> fs_;
   const std::string directory_;
   std::mutex mutex_;
   ManifestPosition looked_;  // where the manifest was at the last look

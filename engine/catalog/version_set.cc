@@ -41,7 +41,7 @@ VersionSet::VersionSet(const DatabaseContext& context, UnsyncedFiles& unsynced, 
     : context_(context),
       unsynced_(unsynced),
       poison_(poison),
-      obsolete_(std::make_shared<ObsoleteFiles>(*context.fs, context.path)),
+      obsolete_(std::make_shared<ObsoleteFiles>(context.fs, context.path)),
       left_in_parent_(blank_version(context)),
       published_(left_in_parent_) {}
 

@@ -28,6 +28,8 @@ LogLevel level_of(const Event& event) {
   return is_usual ? LogLevel::info : LogLevel::warning;
 }
 
+thread_local bool is_telling = false;
+
 // What a listener or a logger throws is its own business.
 template <class Call>
 void call_safely(const Call& call) noexcept {
@@ -77,7 +79,10 @@ void EventQueue::State::tell(const Event& event) noexcept {
   if (targets.listener) call_safely([&] { targets.listener->on_event(event); });
 }
 
+bool EventQueue::is_telling_here() noexcept { return is_telling; }
+
 void EventQueue::State::run() noexcept {
+  is_telling = true;
   std::unique_lock lock(mutex);
   for (;;) {
     changed.wait(lock, [&] { return stopping || waiting > 0; });

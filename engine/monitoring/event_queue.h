@@ -40,6 +40,8 @@ class EventQueue {
   // Ends the thread: waits for the call that goes on, and for those that would follow up to
   // max_wait, unless this is called by it. Once is enough.
   void stop() noexcept;
+  // Whether this is called by a listener or logger of any queue, for which stop() may wait.
+  static bool is_telling_here() noexcept;
   uint64_t pushed() const noexcept;
   uint64_t dropped() const noexcept;
 

@@ -86,13 +86,18 @@ class TableReads {
     to_.replace_last(to.value_or(Bytes()), past_to ? Bytes(&zero, 1) : Bytes());
     ends_.back() = to.has_value();
   }
-  // Of a prefix table, whose longest prefix was looked for.
-  void add_address(Bytes address) { addresses_.add(address); }
+  // Of a prefix table, whose longest prefix was looked for. length: of the one that was found, in
+  // bits; 0 where there was none.
+  void add_address(Bytes address, uint32_t length) {
+    addresses_.add(address);
+    lengths_.push_back(length);
+  }
 
   const std::shared_ptr<const TableRecord>& table() const { return table_; }
   const ByteStrings& keys() const { return keys_; }
   uint64_t key_checksum(uint64_t i) const { return checksums_[i]; }
   const ByteStrings& addresses() const { return addresses_; }
+  uint32_t length_found(uint64_t address) const { return lengths_[address]; }
   uint64_t intervals() const { return ends_.size(); }
   KeyInterval interval(uint64_t i) const {
     return {from_[i], ends_[i] ? std::optional(to_[i]) : std::nullopt};
@@ -107,6 +112,7 @@ class TableReads {
   ByteStrings from_, to_;
   std::vector<uint8_t> ends_;  // of each interval: whether it has an end
   ByteStrings addresses_;
+  std::vector<uint32_t> lengths_;  // of the prefixes that were found
 };
 
 // Not thread-safe.

@@ -100,7 +100,34 @@ Status match_at(const Table& table, const State& state, const KeyColumn& address
   return matcher->match(executor, addresses, result);
 }
 
-// Addresses of one width are searched as such.
+// All prefixes that cover the address and have so many bits at least.
+Status covering(const State& state, const Table& table, Bytes address, uint32_t least,
+                std::vector<PrefixEntry>* out) {
+  auto found = state->table(table);
+  if (!found.ok()) return found.status();
+  STRIDE_TRY(match_all(*state->version()->executor, **found, address, out));
+  std::erase_if(*out, [&](const PrefixEntry& entry) { return entry.length < least; });
+  return {};
+}
+
+// An address for which the transaction has erased longer prefixes than the one that it was given.
+Status compare_covering(const TableReads& reads, uint64_t i, const Table& table,
+                        const State& before, const State& now) {
+  std::vector<PrefixEntry> then, found;
+  const uint32_t least = reads.length_found(i);
+  STRIDE_TRY(covering(before, table, reads.addresses()[i], least, &then));
+  STRIDE_TRY(covering(now, table, reads.addresses()[i], least, &found));
+  const auto [a, b] = std::mismatch(then.begin(), then.end(), found.begin(), found.end(),
+                                    [](const PrefixEntry& x, const PrefixEntry& y) {
+                                      return x.length == y.length && equal(x.value, y.value);
+                                    });
+  if (a == then.end() && b == found.end()) return {};
+  return changed_key(*reads.table(), a == then.end() ? b->key : a->key);
+}
+
+// What an address was given stays as long as the prefixes that cover it and are no shorter do:
+// those alone may take its place. Where the longest one of `before` is shorter, the transaction has
+// put the one that was found. Addresses of one width are searched as such.
 Status compare_addresses(const TableReads& reads, const Table& table, const State& before,
                          const State& now) {
   KeyColumn addresses = reads.addresses().column();
@@ -110,10 +137,19 @@ Status compare_addresses(const TableReads& reads, const Table& table, const Stat
   MatchResult then, found;
   STRIDE_TRY(match_at(table, before, addresses, &then));
   STRIDE_TRY(match_at(table, now, addresses, &found));
-  for (uint64_t i = 0; i < addresses.size; ++i)
-    if (then.found[i] != found.found[i] || then.lengths[i] != found.lengths[i] ||
-        !equal(then.value(i), found.value(i)))
+  auto length = [](const MatchResult& result, uint64_t i) {
+    return result.found[i] ? int64_t{result.lengths[i]} : -1;
+  };
+  for (uint64_t i = 0; i < addresses.size; ++i) {
+    const int64_t least = reads.length_found(i), before_it = length(then, i);
+    if (before_it > least) {
+      STRIDE_TRY(compare_covering(reads, i, table, before, now));
+    } else if (before_it < least
+                   ? length(found, i) >= least
+                   : length(found, i) != before_it || !equal(then.value(i), found.value(i))) {
       return changed_key(*reads.table(), found.found[i] ? found.prefix(i) : then.prefix(i));
+    }
+  }
   return {};
 }
 

@@ -30,9 +30,10 @@ class ValuesWithEnds {
     const int64_t end = begin > std::numeric_limits<int64_t>::max() - cell.time_to_live
                             ? std::numeric_limits<int64_t>::max()
                             : begin + cell.time_to_live;
+    const uint64_t last = values.size > 0 ? values.begin(values.size) : 0;
     for (uint64_t i = 0; i < values.size; ++i) {
       const uint64_t from = values.begin(i), to = values.begin(i + 1);
-      if (to < from) return;
+      if (to < from || to > last) return;
       const bool has_cell =
           to - from >= uint64_t{cell.offset} + sizeof end && to - from > cell.valid_bit / 8;
       if (!has_cell || is_there(values.data + from, cell.valid_bit)) continue;

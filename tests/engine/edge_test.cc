@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "engine/row_set.h"
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
@@ -308,6 +309,17 @@ TEST_CASE_METHOD(EdgeTest, "EdgeTest.ManyThreadsStageIntoOneTransaction", "[Edge
   threads.join();
   REQUIRE_OK(t.commit());
   expect_everywhere();
+}
+
+TEST_CASE("EdgeTest.ARowSetRefusesOffsetsThatDescend", "[EdgeTest]") {
+  auto set = RowSet::make(2);
+  REQUIRE_OK(set);
+  const uint64_t offsets[] = {0, 3, 1, 4};
+  uint64_t was_new = 0;
+  const Status s = set->put(Column::variable("abcd", offsets, 3), {&was_new, 1});
+  CHECK(s.code() == StatusCode::invalid_argument);
+  CHECK(s.message() == "row 1: the offsets descend");
+  CHECK(set->size() == 0u);
 }
 
 }  // namespace

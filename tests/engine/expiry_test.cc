@@ -390,5 +390,26 @@ TEST_CASE("ExpiryTest.CheckpointsAndBackupsKeepWhenRowsEnd", "[ExpiryTest]") {
   expect_equal((*copy)->snapshot(), table, rows.live(), random);
 }
 
+// Rows get their times before anybody else has looked at the column.
+TEST_CASE("ExpiryTest.OffsetsThatDescendAreRefused", "[ExpiryTest]") {
+  TemporaryDirectory directory;
+  auto db = Database::open(directory.file("db"));
+  REQUIRE_OK(db);
+  const auto schema = Schema::parse("a bytes[1000], until timestamp?, name string");
+  REQUIRE_OK(schema);
+  auto table = (*db)->create_table(
+      "t", {.schema = *schema, .expiry_column = "until", .time_to_live = 1'000'000});
+  REQUIRE_OK(table);
+  const uint64_t row = 1000 + 8 + 1;
+  const std::vector<std::byte> data(2 * row);
+  const char keys[] = {'a', 'b'};
+  const uint64_t offsets[] = {0, row, 1};
+  WriteTransaction t = (*db)->begin();
+  const Status s =
+      t.put(*table, Column::fixed(keys, 1, 2), Column::variable(data.data(), offsets, 2));
+  CHECK(s.code() == StatusCode::invalid_argument);
+  CHECK(s.message() == "row 1: value offsets descend");
+}
+
 }  // namespace
 }  // namespace stride::test

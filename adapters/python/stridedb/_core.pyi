@@ -66,7 +66,7 @@ class Column:
 
     def numpy(self, fill: Any=None) -> NDArray[Any]:
         """
-        The cells as an array of shape (rows,), of vectors (rows, count): of numbers and times a view, with a stride where cells lie in rows; of strings and bytes an array of objects. Missing cells become `fill`, or NaN and NaT where it is None; InvalidArgument: there are some, and their type has no such value.
+        The cells as an array of shape (rows,), of vectors (rows, count): of numbers and times a view, with a stride where cells lie in rows; of strings and bytes an array of objects. Missing cells become `fill`, or NaN and NaT where it is None; InvalidArgument: there are some, and their type has no such value. `fill` is a value that the column takes (InvalidType, InvalidArgument: it is none); for strings and bytes any object.
         """
 
     def valid(self) -> NDArray[np.bool_]:
@@ -134,7 +134,7 @@ class Rows:
         """A list of Python's own objects for each column."""
 
     def to_numpy(self, fill: Any=None) -> Dict[str, np.ndarray]:
-        """An array for each column; fill: as Column.numpy()."""
+        """An array for each column; fill: as Column.numpy(), of all columns in which cells are missing."""
 
     def to_pandas(self) -> Any:
         """The rows as a pandas.DataFrame, with pandas' nullable types where cells are missing."""
@@ -262,7 +262,8 @@ class Table:
 
         A group are rows that have the first ``by`` key columns in common, or as many bytes of the key as
         ``prefix_bytes`` says; 0: all rows. Groups come in ascending order, with the columns they are made by, ``count``
-        (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number.
+        (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number. Of floats ``min`` and ``max`` leave NaN
+        out, unless a group has nothing else.
 
         InvalidArgument: the table's values are not one number, or the key columns have no fixed width."""
 
@@ -277,7 +278,8 @@ class Table:
         ``"left"`` keeps rows without a counterpart, with cells that are missing, ``"inner"`` leaves them out.
         columns: those of the table that are wanted. suffix: behind names that the frame has, too.
 
-        InvalidType: that is no frame, or its keys are of another type. InvalidArgument: too few columns of keys."""
+        InvalidType: that is no frame, or its keys are of another type. InvalidArgument: too few columns of keys.
+        KeyNotFound: the frame has no column that is called so."""
 
     def keys(self) -> Iterator[Any]:
         """Keys one by one, in their order."""
@@ -342,6 +344,9 @@ class Snapshot:
         """The table of a name as it was then, for reading."""
 
     def __getitem__(self, arg: object, /) -> Table: ...
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there was a table of that name."""
 
 class Database:
     """A database that is open. Any thread may use it."""
@@ -517,8 +522,8 @@ class Database:
 
         expires: the column, a timestamp, that says when a row ends: from then on reads do not find it, and it
         leaves the files when they are compacted; None in it: it does not end. ttl: rows that are put with None
-        there, or without the column, end so long after that, in seconds or as a timedelta; the column's type is
-        optional then (``sd.optional(sd.timestamp_us)``).
+        there, or without the column, end so long after that, in seconds or as a timedelta (also NumPy's, of weeks
+        or a shorter unit); the column's type is optional then (``sd.optional(sd.timestamp_us)``).
 
         InvalidArgument: it is there with other columns. InvalidType: what is given is no type."""
 
@@ -542,7 +547,9 @@ class Transaction:
         """As Table.put()."""
 
     def put_if_absent(self, table: Table, data: Any, values: Any=None) -> None:
-        """As Table.put_if_absent(); was_new() tells which rows were put."""
+        """
+        As Table.put_if_absent(), after all other changes of the transaction, in whatever order they are made: a key that these put or add to is there, one that they delete is not. was_new() tells which rows were put.
+        """
 
     def add(self, table: Table, keys: Any, deltas: Any=1) -> None:
         """As Table.add()."""

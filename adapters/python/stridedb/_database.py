@@ -104,7 +104,7 @@ def _reduce(self: Database) -> Tuple[Any, ...]:
             f"database {self.path!r} is open for writing, which one process does at a time",
             remedy="open it with mode='r' where it is to be pickled",
         )
-    return _reopen, (self.path, self.options)
+    return _reopen, (self._absolute_path, self.options)
 
 
 def table(
@@ -127,8 +127,8 @@ def table(
 
     expires: the column, a timestamp, that says when a row ends: from then on reads do not find it, and it
     leaves the files when they are compacted; None in it: it does not end. ttl: rows that are put with None
-    there, or without the column, end so long after that, in seconds or as a timedelta; the column's type is
-    optional then (``sd.optional(sd.timestamp_us)``).
+    there, or without the column, end so long after that, in seconds or as a timedelta (also NumPy's, of weeks
+    or a shorter unit); the column's type is optional then (``sd.optional(sd.timestamp_us)``).
 
     InvalidArgument: it is there with other columns. InvalidType: what is given is no type.
     """
@@ -141,17 +141,34 @@ def table(
 def _microseconds(ttl: Union[float, datetime.timedelta, None]) -> int:
     if ttl is None:
         return 0
-    given = ttl.item() if isinstance(ttl, np.generic) else ttl
-    try:
-        span = given if isinstance(given, datetime.timedelta) else datetime.timedelta(seconds=given)
-    except (TypeError, ValueError, OverflowError):
-        span = datetime.timedelta(0)
-    live = span // datetime.timedelta(microseconds=1)
-    if live <= 0 or isinstance(given, bool):
+    if isinstance(ttl, np.timedelta64):
+        live = _microseconds_of_numpy(ttl)
+    else:
+        given = ttl.item() if isinstance(ttl, np.generic) else ttl
+        try:
+            span = given if isinstance(given, datetime.timedelta) else datetime.timedelta(seconds=given)
+        except (TypeError, ValueError, OverflowError):
+            span = datetime.timedelta(0)
+        live = 0 if isinstance(given, bool) else span // datetime.timedelta(microseconds=1)
+    if not 0 < live < 2**63:
         raise InvalidArgument(
-            f"ttl is {ttl!r}", remedy="give seconds from 0.000001 on, below 86400 * 10**9, or a timedelta"
+            f"ttl is {ttl!r}", remedy="give seconds from 0.000001 on, below 9.2 * 10**12, or a timedelta"
         )
     return live
+
+
+# Years and months have no length that is always the same.
+_ATTOSECONDS = {
+    "W": 7 * 86_400 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
+    "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1,
+}
+
+
+def _microseconds_of_numpy(span: np.timedelta64) -> int:
+    """Whole microseconds; not above 0 where the span has no length."""
+    unit, count = np.datetime_data(span.dtype)
+    number = int(span.astype(np.int64))  # of NaT the smallest there is
+    return number * count * _ATTOSECONDS.get(unit, 0) // _ATTOSECONDS["us"]
 
 
 def prefixes(self: Database, name: str, bits: Optional[int] = None, values: Any = None, *, text: bool = False) -> Table:

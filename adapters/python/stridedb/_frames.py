@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from ._core import Column
-from .errors import InvalidArgument, InvalidType
+from .errors import InvalidArgument, InvalidType, KeyNotFound
 
 
 class _Polars:
@@ -95,16 +95,26 @@ def _kept_cells(name: str, column: Any, kept: np.ndarray) -> Any:
 
 
 def frame_kind(frame: Any) -> Any:
-    module = type(frame).__module__.split(".")[0]
     kinds = {"polars": _Polars, "pandas": _Pandas, "pyarrow": _Arrow}
     if isinstance(frame, dict):
         return _Dict
-    if module in kinds and hasattr(frame, "columns"):
-        return kinds[module]
+    for base in type(frame).__mro__:  # frames of other libraries, as GeoPandas', derive from these
+        module = base.__module__.split(".")[0]
+        if module in kinds and hasattr(frame, "columns"):
+            return kinds[module]
     raise InvalidType(
         f"a frame is expected, and one {type(frame).__name__} is given",
         remedy="give a DataFrame of polars or pandas, a pyarrow.Table, or a dict of columns",
     )
+
+
+def column_of(kind: Any, frame: Any, name: str) -> Any:
+    names = kind.names(frame)
+    if name not in names:
+        raise KeyNotFound(
+            f"the frame has no column {name!r}", remedy=f"its columns are: {', '.join(map(str, names))}"
+        )
+    return kind.column(frame, name)
 
 
 def pandas_column(column: Column) -> Any:
@@ -121,7 +131,7 @@ def pandas_column(column: Column) -> Any:
             return pd.Series(cells, dtype=object)
     numbers = text in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
     if numbers and not valid.all():
-        values = column.numpy(fill=0)
+        values = column.numpy(fill=False if text == "bool" else 0)
         kind = pd.arrays.BooleanArray if text == "bool" else pd.arrays.IntegerArray
         return kind(np.ascontiguousarray(values), ~valid)
     of_many = text.endswith("]") and text[-2].isdigit()  # "f32[3]", "bytes[16]", and not "timestamp[ns]"

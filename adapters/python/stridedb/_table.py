@@ -9,9 +9,9 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _core
-from ._core import Column, Rows, Scan, Table
+from ._core import Column, Database, Rows, Scan, Table
 from ._explain import explain, explain_html
-from .errors import InvalidArgument, InvalidType
+from .errors import InvalidArgument, StrideError
 
 
 def scan(
@@ -46,7 +46,8 @@ def group(
 
     A group are rows that have the first ``by`` key columns in common, or as many bytes of the key as
     ``prefix_bytes`` says; 0: all rows. Groups come in ascending order, with the columns they are made by, ``count``
-    (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number.
+    (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number. Of floats ``min`` and ``max`` leave NaN
+    out, unless a group has nothing else.
 
     InvalidArgument: the table's values are not one number, or the key columns have no fixed width.
     """
@@ -98,8 +99,9 @@ def join(
     columns: those of the table that are wanted. suffix: behind names that the frame has, too.
 
     InvalidType: that is no frame, or its keys are of another type. InvalidArgument: too few columns of keys.
+    KeyNotFound: the frame has no column that is called so.
     """
-    from ._frames import frame_kind
+    from ._frames import column_of, frame_kind
 
     if how not in ("left", "inner"):
         raise InvalidArgument(f"how is {how!r}", remedy="it may be 'left', 'inner'")
@@ -109,7 +111,7 @@ def join(
         raise InvalidArgument(
             f"on has {len(on)} columns, and keys of the table have {len(self.key_columns)}"
         )
-    given = [kind.column(frame, name) for name in on]
+    given = [column_of(kind, frame, name) for name in on]
     rows = self.get(given[0] if len(given) == 1 else given, columns=None if columns is None else list(columns))
     taken = set(kind.names(frame))
     names = [name + suffix if name in taken else name for name in rows.columns]
@@ -151,7 +153,7 @@ def to_dict(self: Rows) -> Dict[str, List[Any]]:
 
 
 def to_numpy(self: Rows, fill: Any = None) -> Dict[str, np.ndarray]:
-    """An array for each column; fill: as Column.numpy()."""
+    """An array for each column; fill: as Column.numpy(), of all columns in which cells are missing."""
     return {name: self[name].numpy(fill) for name in self.columns}
 
 
@@ -214,22 +216,48 @@ def _reduce(self: Table) -> Tuple[Any, ...]:
             f"table {self.name!r} is of a database that is open for writing, which one process does at a time",
             remedy="open the database with mode='r' where tables are to be pickled",
         )
-    return _reopened, (self._path, self.name)
+    return _reopened, (self._path, self.name, self._options)
 
 
-def _reopened(path: str, name: str) -> Table:
-    from ._database import open
-
-    place = os.getpid(), path
-    database = _reopened.databases.get(place)
-    if database is None:
-        database = _reopened.databases[place] = open(path, "r")
-    return database.table(name, create=False)
+def _reopened(path: str, name: str, options: Dict[str, Any]) -> Table:
+    return _shared_reader(path, options).table(name, create=False)
 
 
-# Tables of one database that are unpickled share it, for as long as the process lives. One that a forked
-# child finds here is its parent's.
-_reopened.databases = {}
+def _shared_reader(path: str, options: Dict[str, Any]) -> Database:
+    """The database that tables which are unpickled in this process share, as it is by now."""
+    from ._database import _reopen
+
+    place = os.getpid(), path, repr(sorted(options.items()))
+    files = _identity(path)
+    known, database = _shared_readers.pop(place, (None, None))
+    if files is None or files != known or not _refreshed(database):
+        database = _reopen(path, options)
+    _shared_readers[place] = files, database
+    return database
+
+
+def _refreshed(database: Database) -> bool:
+    try:
+        database.refresh()
+        return True
+    except StrideError:
+        return False  # opening it anew says what is wrong, if anything still is
+
+
+def _identity(path: str) -> Optional[Tuple[int, int, int]]:
+    """What tells the database that is at a path now from others that were there before it.
+
+    Every database has a file CURRENT. Its writer replaces it now and then, which costs readers an opening.
+    """
+    try:
+        current = os.stat(os.path.join(path, "CURRENT"))
+    except OSError:
+        return None
+    return current.st_dev, current.st_ino, current.st_ctime_ns
+
+
+# By process, path and options. What a forked child finds here of its parent is of no use to it.
+_shared_readers: Dict[Tuple[int, str, str], Tuple[Any, Database]] = {}
 
 
 def _column_dlpack(self: Column, **options: Any) -> Any:

@@ -71,11 +71,12 @@ def time_number(value: object, type: str) -> Optional[int]:
     if not isinstance(value, _datetime.datetime):
         return None
     nanoseconds = getattr(value, "nanosecond", 0)  # of a pandas.Timestamp
-    if value.tzinfo is not None:
-        value = value.astimezone(_datetime.timezone.utc).replace(tzinfo=None)
-    elapsed = value.replace() - _EPOCH
+    offset = None if value.tzinfo is None else value.utcoffset()
+    elapsed = value.replace(tzinfo=None) - _EPOCH
     if not isinstance(elapsed, _datetime.timedelta) or elapsed != elapsed:  # pandas.NaT
         return None
+    if offset is not None:
+        elapsed -= offset  # which may lead out of the years that a datetime can have
     microseconds = elapsed // _MICROSECOND
     if type == "timestamp[ns]":
         return microseconds * 1000 + nanoseconds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import os
 import pickle
 import subprocess
@@ -9,6 +11,8 @@ import sys
 import textwrap
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import stridedb as sd
@@ -305,3 +309,73 @@ def test_what_an_index_raises_is_not_swallowed(db):
     with pytest.raises(KeyboardInterrupt):
         table.put([1], [Number()])
     assert len(table) == 0
+
+
+def test_numbers_of_other_classes(db):
+    table = db.table("t", key=sd.i64, values=sd.f64)
+    for bad in (
+        decimal.Decimal("1E+400"), -decimal.Decimal("1E+400"), np.longdouble("1e400"), decimal.Decimal("sNaN"),
+        np.datetime64("2020-01-01", "ns"), np.timedelta64(1, "ns"), np.complex64(1j), np.str_("1.5"), np.void(b"1"),
+    ):
+        for call in (lambda: table.put([1], [bad]), lambda: table.__setitem__(1, bad)):
+            with pytest.raises(sd.InvalidArgument, match="column 'value'"):
+                call()
+    for good in (decimal.Decimal("-Infinity"), decimal.Decimal("0.5"), np.longdouble("inf"), np.float16(1.5)):
+        table[1] = good
+        assert table[1] == float(good)
+
+
+def test_times_that_leave_the_years_of_python(db):
+    table = db.table("t", key=sd.i64, values=sd.timestamp_us)
+    east, west = (datetime.timezone(datetime.timedelta(hours=h)) for h in (5, -5))
+    table.put([1, 2], [datetime.datetime(1, 1, 1, tzinfo=east), datetime.datetime(9999, 12, 31, 23, tzinfo=west)])
+    assert table[1] == np.datetime64("0000-12-31T19:00:00") and table[2] == np.datetime64("10000-01-01T04:00:00")
+
+
+def test_characters_that_are_none(db):
+    with pytest.raises(sd.InvalidArgument, match="column 'value'"):
+        db.table("t", key=sd.i64, values=sd.str_).put([1], np.array([0x7FFFFFFF], dtype="u4").view("U1"))
+
+
+def test_names_of_columns_with_a_nul(db):
+    table = db.table("t", key=sd.i64, values={"a\0b": sd.i64, "a\0c": sd.i64})
+    table.put([1], {"a\0b": [1], "a\0c": [2]})
+    table[2] = {"a\0b": 3, "a\0c": 4}
+    assert list(table.items()) == [(1, {"a\0b": 1, "a\0c": 2}), (2, {"a\0b": 3, "a\0c": 4})]
+    assert table[1] == {"a\0b": 1, "a\0c": 2} and table[2] == {"a\0b": 3, "a\0c": 4}
+
+
+def test_join_of_frames_of_other_libraries(db):
+    table = db.table("t", key=sd.i64, values={"v": sd.i64})
+    table.put([1], {"v": [10]})
+    derived = type("GeoDataFrame", (pd.DataFrame,), {"__module__": "geopandas.geodataframe"})
+    assert table.join(derived({"k": [1]}), on="k")["v"].tolist() == [10]
+    for frame in (pd.DataFrame({"k": [1]}), pl.DataFrame({"k": [1]}), pl.DataFrame({"k": [1]}).to_arrow(), {"k": [1]}):
+        with pytest.raises(sd.KeyNotFound, match="the frame has no column 'x'") as caught:
+            table.join(frame, on="x")
+        assert caught.value.remedy == "its columns are: k"
+
+
+def test_names_that_a_snapshot_has(db):
+    db.table("t", key=sd.i64)
+    before = db.snapshot()
+    db.table("later", key=sd.i64)
+    assert "t" in before and "later" not in before
+
+
+def test_what_wraps_is_told_in_pythons_words(db):
+    hits = db.counters("hits", sd.i32)
+    hits.add([b"a"], 2**31 - 1)
+    with pytest.raises(sd.InvalidArgument, match="with wrap=True"):
+        hits.add([b"a"])
+
+
+def test_put_if_absent_comes_last_in_a_transaction(db):
+    table = db.table("t", key=sd.i64, values=sd.i64)
+    table[1] = 10
+    with db.transaction() as t:
+        t.put_if_absent(table, [1, 2], [11, 21])
+        t.delete(table, 1)
+        t.put(table, [2], [20])
+    assert t.was_new().tolist() == [True, False]
+    assert list(table.items()) == [(1, 11), (2, 20)]

@@ -73,3 +73,12 @@ def test_sums_that_do_not_fit(db):
         db.counters("f", sd.str_)
     with pytest.raises(sd.InvalidArgument, match="no table of counters"):
         db.table("t", key=sd.i64, values=sd.i64).add([1], [1])
+
+
+def test_extremes_leave_nan_out(db):
+    nan = float("nan")
+    table = db.table("t", key=[("a", sd.i64), ("b", sd.i64)], values=sd.f64)
+    table.put([(1, 1), (1, 2), (1, 3), (2, 1)], [nan, 1.0, 2.0, nan])
+    groups = table.group("min", "max", by=1).to_dict()
+    assert groups["min"][0] == 1.0 and groups["max"][0] == 2.0
+    assert groups["min"][1] != groups["min"][1] and groups["max"][1] != groups["max"][1]

@@ -41,6 +41,23 @@ def test_the_time_to_live_is_set(db):
     assert db.table("t")["b"]["n"] == 2
 
 
+@pytest.mark.parametrize("count, unit", [(1, "W"), (7 * 24, "h"), (604_800, "s"), (604_800 * 10**9, "ns")])
+def test_a_time_to_live_of_numpy_has_its_unit(db, count, unit):
+    values = {"until": ENDS, "n": sd.i64}
+    db.table("t", key=sd.i64, values=values, expires="until", ttl=np.timedelta64(count, unit))
+    assert db.table("t", key=sd.i64, values=values, expires="until", ttl=7 * 24 * HOUR).name == "t"
+
+
+def test_a_time_to_live_is_a_span_that_64_bits_have(db):
+    values = {"until": ENDS, "n": sd.i64}
+    refused = [np.timedelta64(999, "ns"), np.timedelta64(1, "M"), np.timedelta64("NaT"), np.timedelta64(5)]
+    for ttl in refused + [86_400 * 10**9 - 1, datetime.timedelta.max]:
+        with pytest.raises(sd.InvalidArgument, match="ttl is") as caught:
+            db.table("t", values=values, expires="until", ttl=ttl)
+        assert "below 9.2 * 10**12" in caught.value.remedy
+    assert db.table("t", values=values, expires="until", ttl=9.2e12).name == "t"
+
+
 def test_what_does_not_fit_is_refused(db):
     values = {"until": ENDS, "n": sd.i64}
     for ttl in (0, -1, datetime.timedelta(0), 1e-7, 9.3e13, 1e30, float("nan"), float("inf"), "1h", True):

@@ -284,6 +284,30 @@ def test_other_sequences(db):
     assert list(table.items()) == [(i, i) for i in range(15)]
 
 
+def test_floats_of_16_bits(db):
+    cells = [1.5, -0.0, 2.0**-24, 2.0**-14, 65504.0, -float("inf")]
+    halves = np.array(cells, dtype="f2")
+    frames = [pd.DataFrame({"key": range(6), "value": halves}), pa.table({"key": range(6), "value": pa.array(halves)})]
+    if hasattr(pl, "Float16"):
+        frames.append(pl.DataFrame({"key": range(6), "value": pl.Series(cells, dtype=pl.Float16)}))
+    for type in (sd.f32, sd.f64):
+        table = db.table(str(type), key=sd.i64, values=type)
+        for frame in frames:
+            table.put(frame)
+            assert [str(v) for _, v in table.items()] == [str(cell) for cell in cells]
+            table.delete_range()
+    vectors = db.table("vectors", key=sd.i64, values=sd.vector(sd.f32, 2))
+    vectors.put([1, 2, 3], pa.FixedSizeListArray.from_arrays(pa.array(halves), 2))
+    assert [v.tolist() for _, v in vectors.items()] == [cells[:2], cells[2:4], cells[4:]]
+
+
+def test_booleans_are_two_keys(db):
+    table = db.table("t", key=sd.bool_, values=sd.i64)
+    table.put(np.array([0, 2], dtype="u1").view(bool), [5, 6])
+    table.put([True], [7])
+    assert list(table.items()) == [(False, 5), (True, 7)]
+
+
 def test_pandas_without_pyarrow(python, path):
     python(
         """

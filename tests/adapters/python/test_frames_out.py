@@ -86,6 +86,42 @@ def test_numpy(shared, type, data):
     assert np.array(column, dtype="f8").tolist() == [float(c) for c in cells]
 
 
+FILLS = {
+    sd.i8: (7, [1.5, 300, "x", True, float("nan")]),
+    sd.f32: (0.5, [1e300, "x", np.timedelta64(1, "s")]),
+    sd.bool_: (True, ["x", 2, 0.0]),
+    sd.date: (datetime.date(2020, 1, 1), [0, datetime.datetime(2020, 1, 1)]),
+    sd.timestamp_us: (datetime.datetime(2020, 1, 1), [0, "2020"]),
+    sd.fixed_bytes(2): (b"ab", [b"a", "ab"]),
+}
+
+
+@pytest.mark.parametrize("type", FILLS, ids=str)
+def test_what_missing_cells_become_is_of_the_columns_type(db, type):
+    good, bad = FILLS[type]
+    table = db.table("t", key=sd.i64, values=sd.optional(type))
+    table.put([1], [None])
+    column = table.get([1])["value"]
+    filled = column.numpy(good)[0]
+    assert (filled.tobytes() if type == sd.fixed_bytes(2) else filled.item()) == good
+    for fill in bad:
+        with pytest.raises(sd.InvalidArgument, match="column 'value'"):
+            column.numpy(fill)
+
+
+def test_what_missing_times_vectors_and_texts_become(db):
+    values = {"t": sd.optional(sd.timestamp_us), "v": sd.optional(sd.vector(sd.f32, 2)), "s": sd.optional(sd.str_)}
+    table = db.table("t", key=sd.i64, values=values)
+    table.put({"key": [1]})
+    row = table.get([1])
+    for nothing in (None, np.datetime64("NaT"), pd.NaT):
+        assert np.isnat(row["t"].numpy(nothing)).tolist() == [True]
+    assert row["v"].numpy(0).tolist() == [[0, 0]] and row["v"].numpy([1, 2]).tolist() == [[1, 2]]
+    with pytest.raises(sd.InvalidArgument, match="3 elements"):
+        row["v"].numpy([1, 2, 3])
+    assert row["s"].numpy("").tolist() == [""] and row["s"].numpy(0).tolist() == [0]
+
+
 def test_copies_of_arrays(db):
     column = db.table("t", key=sd.i64, values=sd.i64)
     column.put([1, 2], [3, 4])

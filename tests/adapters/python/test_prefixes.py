@@ -3,6 +3,7 @@
 import ipaddress
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -98,6 +99,29 @@ def test_prefixes_of_strings(shared, there, asked):
     for address, prefix in zip(asked, expected):
         entry = table.match(address)
         assert (entry and entry["value"]) == prefix
+
+
+def test_a_network_is_one_prefix_and_no_column_of_addresses(db):
+    table = db.prefixes("p", bits=128, values=sd.u32)
+    table.put(["2001:db8::/32"], [1])
+    network = ipaddress.ip_network("2001:db8::/32")
+    for call in (table.match, table.match_all):
+        with pytest.raises(sd.InvalidType, match="IPv6Network") as caught:
+            call(network)
+        assert "scan(prefix=)" in caught.value.remedy
+    for call in (table.contains, table.lower_bound, db.table("t", key=sd.str_).get):
+        with pytest.raises(sd.InvalidType, match="one IPv6Network is given in place of a column"):
+            call(network)
+    assert table.get(network) == 1 and network in table
+
+
+def test_a_series_of_objects(db):
+    table = db.prefixes("p", bits=32, values=sd.u32)
+    networks = pd.Series([ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("10.1.0.0/16")])
+    table.put(networks, [1, 2])
+    assert table.get(networks)["value"].to_list() == [1, 2]
+    addresses = pd.Series([ipaddress.ip_address("10.1.2.3"), ipaddress.ip_address("10.2.2.3")])
+    assert table.match(addresses)["value"].to_list() == [2, 1]
 
 
 def test_addresses_that_are_none(db):

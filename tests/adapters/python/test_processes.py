@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,43 @@ def test_pickles(path):
     assert (
         type(error), error.message, error.file, error.offset, error.remedy
     ) == (sd.KeyNotFound, "message", "file", 5, "remedy")
+
+
+def test_a_table_that_is_unpickled_is_as_its_database_is_by_now(path):
+    def sent():
+        with sd.open(path, "r", threads=1) as db:
+            return pickle.loads(pickle.dumps(db["t"]))
+
+    with sd.open(path) as db:
+        db.table("t", key=sd.i64, values=sd.i64)[1] = 100
+    first = sent()
+    assert first[1] == 100 and first._options["threads"] == 1 and first._options["read_only"]
+    with sd.open(path) as db:
+        db["t"][1] = 200
+    assert sent()[1] == 200
+    with sd.open(path) as db:
+        db["t"][1] = 250
+        assert sent()[1] == 250
+    shutil.rmtree(path)
+    with sd.open(path) as db:
+        db.table("t", key=sd.i64, values=sd.str_)[1] = "another database"
+    last = sent()
+    assert last[1] == "another database" and isinstance(first[1], int)
+    shutil.rmtree(path)
+    with pytest.raises(sd.NotFound):
+        pickle.loads(pickle.dumps(last))
+
+
+def test_pickles_of_a_relative_path(path, monkeypatch):
+    with sd.open(path) as db:
+        db.table("t", key=sd.i64, values=sd.i64)[1] = 2
+    monkeypatch.chdir(os.path.dirname(path))
+    with sd.open("db", "r") as db:
+        pickled = pickle.dumps(db["t"]), pickle.dumps(db)
+    monkeypatch.chdir("/")
+    assert pickle.loads(pickled[0])[1] == 2
+    with pickle.loads(pickled[1]) as again:
+        assert again["t"][1] == 2
 
 
 ENDS = {

@@ -25,7 +25,7 @@ inline DatabaseContext make_context(FileSystem& fs, uint64_t memory_limit_bytes,
   context.options.memory_limit_bytes = memory_limit_bytes;
   context.options.memtable_bytes = 0;  // each commit makes a segment
   context.options.max_range_tombstones = 0;
-  context.fs = &fs;
+  context.fs = std::make_shared<ClaimedFiles>(fs, context.path);
   context.executor = *Executor::make({.threads = 1, .backend = BackendKind::host});
   context.backend = context.executor->host();
   context.io = std::make_shared<IoThreads>();

@@ -191,6 +191,25 @@ TEST_CASE_METHOD(ListenerTest, "ListenerTest.MayCallTheDatabase", "[ListenerTest
 }
 
 // The events of commits of many threads, with a memtable so small that it is flushed all the time.
+TEST_CASE_METHOD(ListenerTest, "ListenerTest.IsRefusedWhatWaitsForIt", "[ListenerTest]") {
+  struct Opener final : EventListener {
+    void on_event(const Event& event) override {
+      if (event.kind == EventKind::closed)
+        again = Database::open("/db", {.file_system = files}).status();
+    }
+    FileSystem* files = nullptr;
+    Status again;
+  };
+  auto opener = std::make_shared<Opener>();
+  opener->files = &files_;
+  auto db = open(opener);
+  put(*db, 0, 10);
+  REQUIRE_OK(db->close());
+  CHECK(to_string(opener->again.code()) == to_string(StatusCode::locked));
+  db = open(nullptr);
+  CHECK(*db->snapshot().count(*db->open_table("t")) == 10u);
+}
+
 TEST_CASE_METHOD(ListenerTest, "ListenerTest.OrderHoldsUnderConcurrentCommits", "[ListenerTest]") {
   auto listener = std::make_shared<Listener>();
   auto db = open(listener);

@@ -336,6 +336,57 @@ TEST_CASE_METHOD(TransactionTest, "TransactionTest.MatchesPrefixes", "[Transacti
   CHECK(*db_->snapshot().count(routes) == 4);
 }
 
+// What an address was given may be shorter than what is stored.
+TEST_CASE_METHOD(TransactionTest, "TransactionTest.MatchesBesideOwnPrefixes", "[TransactionTest]") {
+  TableOptions options;
+  options.address_bits = 32;
+  auto prefix = [](const char* t) { return *parse_prefix(t, 32); };
+  const std::string address = *parse_address("10.1.2.3", 32);
+  struct {
+    const char *own, *changed;
+    bool erases, conflict;
+  } changes[] = {
+      {"10.0.0.0/8", "0.0.0.0/0", false, false},   {"10.0.0.0/8", "8.0.0.0/5", true, true},
+      {"10.0.0.0/8", "8.0.0.0/5", false, true},    {"10.0.0.0/8", "10.0.0.0/7", false, true},
+      {"10.0.0.0/8", "10.0.0.0/8", false, true},   {"10.0.0.0/8", "10.1.0.0/16", false, true},
+      {"10.0.0.0/8", "0.0.0.0/1", false, false},   {"10.0.0.0/8", "11.0.0.0/8", false, false},
+      {"10.1.0.0/16", "10.0.0.0/8", false, false}, {"10.1.0.0/16", "10.1.0.0/24", false, false},
+      {"10.1.0.0/16", "10.1.2.0/24", false, true},
+  };
+  int number = 0;
+  for (const auto& change : changes) {
+    const bool is_erased = std::string(change.own) == "10.0.0.0/8";
+    INFO(change.own << (is_erased ? " erased, " : " put, ") << change.changed);
+    Table routes = *db_->create_table("routes" + std::to_string(++number), options);
+    for (const char* known : {"0.0.0.0/0", "8.0.0.0/5", "10.0.0.0/8"})
+      put(routes, prefix(known), known);
+    Transaction t = db_->transaction();
+    if (is_erased)
+      REQUIRE_OK(t.erase(routes, prefix(change.own)));
+    else
+      REQUIRE_OK(t.put(routes, prefix(change.own), "own"));
+    // One address, or a batch of them.
+    MatchResult result;
+    if (number % 2 == 0) {
+      REQUIRE_OK(t.match(routes, Column::fixed(address.data(), 4, 1), &result));
+      CHECK(text(result.value(0)) == (is_erased ? "8.0.0.0/5" : "own"));
+    } else {
+      auto found = t.match(routes, as_bytes(address));
+      REQUIRE_OK(found);
+      CHECK(text((*found)->value) == (is_erased ? "8.0.0.0/5" : "own"));
+    }
+    REQUIRE_OK(t.put(b_, "k", "v"));
+    WriteTransaction other = db_->begin();
+    if (change.erases)
+      REQUIRE_OK(other.erase(routes, prefix(change.changed)));
+    else
+      REQUIRE_OK(other.put(routes, prefix(change.changed), "other"));
+    REQUIRE_OK(other.commit());
+    CHECK(to_string(t.commit().code()) ==
+          to_string(change.conflict ? StatusCode::conflict : StatusCode::ok));
+  }
+}
+
 TEST_CASE_METHOD(TransactionTest, "TransactionTest.RetryGoesOnUntilNobodyInterferes",
                  "[TransactionTest]") {
   put(a_, "n", "0");

@@ -1,0 +1,115 @@
+// A directory that is moved away while its database is open: whoever takes its place loses nothing.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "engine/database.h"
+#include "tests/support/catch.h"
+#include "tests/support/model.h"
+
+namespace stride::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Contents = std::map<std::string, std::string>;
+
+// But the log of events, which is for people.
+Contents contents_of(const std::string& directory) {
+  Contents all;
+  for (const auto& file : fs::directory_iterator(directory)) {
+    if (file.path().filename() == "LOG") continue;
+    std::stringstream text;
+    text << std::ifstream(file.path(), std::ios::binary).rdbuf();
+    all[file.path().filename()] = text.str();
+  }
+  return all;
+}
+
+class MovedDirectoryTest {
+ protected:
+  MovedDirectoryTest() : db_(open(path_)), table_(*db_->create_table("t")) {
+    REQUIRE_OK(bulk(*db_, table_, "a"));
+    REQUIRE_OK(bulk(*db_, table_, "b"));
+  }
+  static std::unique_ptr<Database> open(const std::string& path) {
+    auto db = Database::open(path, {.threads = 2, .background_work = false});
+    REQUIRE_OK(db);
+    return std::move(*db);
+  }
+  // A commit of 3 MB, which makes a segment.
+  static Status bulk(Database& db, const Table& table, const std::string& letter) {
+    WriteTransaction t = db.begin();
+    for (int i = 0; i < 1000; ++i)
+      STRIDE_TRY(t.put(table, letter + std::to_string(i), std::string(3000, letter[0])));
+    return t.commit();
+  }
+  // What cannot be done without the directory is refused and changes nothing.
+  void expect_refusals() {
+    auto refused = [](const Status& s) {
+      const bool is_refused = s.code() == StatusCode::io_error || s.code() == StatusCode::poisoned;
+      CHECK_MESSAGE(is_refused, s.to_string());
+      CHECK_MESSAGE(s.to_string().find("was moved or replaced") != std::string::npos,
+                    s.to_string());
+    };
+    refused(bulk(*db_, table_, "c"));
+    refused(db_->checkpoint(directory_.file("checkpoint")));
+    CHECK(!db_->compact().ok());
+    (void)db_->close();
+  }
+  void expect_moved_database() {
+    const auto db = open(old_);
+    CHECK(*db->snapshot().count(*db->open_table("t")) == 2000u);
+    CHECK_OK(db->verify());
+  }
+
+  TemporaryDirectory directory_;
+  const std::string path_ = directory_.file("db"), old_ = directory_.file("old");
+  std::unique_ptr<Database> db_;
+  Table table_;
+};
+
+TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.AnotherDatabaseTakesItsPlace",
+                 "[MovedDirectoryTest]") {
+  fs::rename(path_, old_);
+  auto other = open(path_);
+  Table table = *other->create_table("u");
+  REQUIRE_OK(bulk(*other, table, "x"));
+  REQUIRE_OK(bulk(*other, table, "y"));
+  REQUIRE_OK(other->sync());
+  const Contents before = contents_of(path_);
+  expect_refusals();
+  db_.reset();
+  CHECK(contents_of(path_) == before);
+  REQUIRE_OK(bulk(*other, table, "z"));
+  REQUIRE_OK(other->compact());
+  REQUIRE_OK(other->close());
+  const auto again = open(path_);
+  CHECK(*again->snapshot().count(*again->open_table("u")) == 3000u);
+  CHECK_OK(again->verify());
+  expect_moved_database();
+}
+
+TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.NothingTakesItsPlace",
+                 "[MovedDirectoryTest]") {
+  fs::rename(path_, old_);
+  expect_refusals();
+  db_.reset();
+  CHECK(!fs::exists(path_));
+  expect_moved_database();
+}
+
+TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.ItsLockIsRemoved",
+                 "[MovedDirectoryTest]") {
+  // Another process could open it now.
+  fs::remove(path_ + "/LOCK");
+  expect_refusals();
+  db_.reset();
+  fs::rename(path_, old_);
+  expect_moved_database();
+}
+
+}  // namespace
+}  // namespace stride::test
