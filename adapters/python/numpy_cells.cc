@@ -111,12 +111,9 @@ void find_nulls(Cells* cells, const std::string& name) {
 
 // Whether booleans have bytes other than 0 and 1, which NumPy takes for true, too. It never makes
 // such bytes itself, but views of other memory have them.
-bool has_other_truths(const Cells& cells) {
-  if (cells.field.type != FieldType::boolean) return false;
-  for (uint64_t row = 0; row < cells.size(); ++row)
-    for (const std::byte byte : cells.column[row])
-      if (byte > std::byte{1}) return true;
-  return false;
+bool has_other_truths(const Cells& cells, nb::handle array) {
+  return cells.field.type == FieldType::boolean && cells.size() > 0 &&
+         nb::cast<int>(nb::object(array.attr("view")("u1").attr("max")())) > 1;
 }
 
 // Hides the cells of a masked array.
@@ -229,7 +226,7 @@ Cells cells_of_array(nb::object array, const std::string& name) {
   cells.column = {
       reinterpret_cast<const std::byte*>(address), nullptr, nullptr, rows, width, *stride};
   cells.memory.push_back(keep(array));
-  if (has_other_truths(cells)) {
+  if (has_other_truths(cells, array)) {
     const nb::object numpy = nb::module_::import_("numpy");
     return cells_of_array(numpy.attr("not_equal")(array.attr("view")("u1"), 0), name);
   }
