@@ -11,7 +11,7 @@ void ClaimedFiles::claim(std::unique_ptr<FileLock> lock) {
 
 void ClaimedFiles::release() {
   std::lock_guard guard(mutex_);
-  is_released_ = lock_ != nullptr;
+  is_released_ = is_released_ || lock_ != nullptr;
   lock_.reset();
 }
 

@@ -26,7 +26,7 @@ class ClaimedFiles final : public FileSystem {
       : below_(below), inside_(directory + "/") {}
 
   void claim(std::unique_ptr<FileLock> lock);
-  // Gives the lock up, if there is one.
+  // Gives the lock up, if there is one. May be called again.
   void release();
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -35,11 +36,11 @@ class MovedDirectoryTest {
     REQUIRE_OK(bulk(*db_, table_, "b"));
   }
   static std::unique_ptr<Database> open(const std::string& path) {
-    auto db = Database::open(path, {.threads = 2, .background_work = false});
+    auto db = Database::open(path, {.threads = 2, .memtable_bytes = 0, .background_work = false});
     REQUIRE_OK(db);
     return std::move(*db);
   }
-  // A commit of 3 MB, which makes a segment.
+  // Each commit makes a segment.
   static Status bulk(Database& db, const Table& table, const std::string& letter) {
     WriteTransaction t = db.begin();
     for (int i = 0; i < 1000; ++i)
@@ -108,6 +109,28 @@ TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.ItsLockIsRemoved",
   expect_refusals();
   db_.reset();
   fs::rename(path_, old_);
+  expect_moved_database();
+}
+
+// Files that a snapshot has kept are left to the next opening, which knows whose they are.
+TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.ASnapshotOutlivesTheDatabase",
+                 "[MovedDirectoryTest]") {
+  std::optional<Snapshot> snapshot = db_->snapshot();
+  REQUIRE_OK(bulk(*db_, table_, "a"));
+  REQUIRE_OK(db_->compact());
+  REQUIRE_OK(db_->close());
+  db_.reset();
+  fs::rename(path_, old_);
+  fs::create_directory(path_);
+  size_t segments = 0;
+  for (const auto& [name, text] : contents_of(old_)) {
+    std::ofstream(path_ + "/" + name) << "precious";
+    segments += name.ends_with(".seg");
+  }
+  REQUIRE(segments > 1);
+  const Contents before = contents_of(path_);
+  snapshot.reset();
+  CHECK(contents_of(path_) == before);
   expect_moved_database();
 }
 
