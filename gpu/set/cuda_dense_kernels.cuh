@@ -76,11 +76,28 @@ __device__ __forceinline__ bool equal(const uint32_t* a, const uint32_t* b, uint
   return true;
 }
 
-// What a row of a batch found, until ids are known.
+// What a row of a batch found, until ids are known: a stored vector's id, an earlier row with the
+// same vector, or a slot, which it took.
 struct Found {
   static constexpr uint64_t is_id = uint64_t{1} << 63, is_row = uint64_t{1} << 62;
   static constexpr uint64_t nothing = UINT64_MAX;
   static constexpr uint64_t mask = is_row - 1;
+};
+
+// What the rows of a batch note. Bitmaps have a bit a row.
+struct RowNotes {
+  uint64_t* found;
+  uint32_t* taken;      // the row took a slot
+  uint32_t* lost;       // and an earlier row with the same vector took it from this one,
+  uint32_t* successor;  // which is this: valid where lost
+  uint32_t* ranks;      // how many rows before those of a word are new
+
+  // New are the rows whose number stays in a slot.
+  STRIDE_HD uint32_t news(uint64_t word) const { return taken[word] & ~lost[word]; }
+  __device__ bool has_lost(uint64_t row) const { return lost[row / 32] >> row % 32 & 1; }
+  __device__ uint64_t rank(uint64_t row) const {
+    return ranks[row / 32] + __popc(news(row / 32) & ((1u << row % 32) - 1));
+  }
 };
 
 // Each row finds its vector among those stored and those of other rows, or leaves its own number
@@ -88,9 +105,9 @@ struct Found {
 template <class Piece>
 __global__ void __launch_bounds__(block_threads)
     claim_rows(const __grid_constant__ DenseRef set, const uint32_t* vectors, uint64_t count,
-               uint64_t* found) {
+               const __grid_constant__ RowNotes notes) {
   uint64_t row = blockIdx.x * uint64_t{block_threads} + threadIdx.x;
-  bool failed = false;
+  bool failed = false, takes = false;
   if (row < count) {
     uint32_t words = set.store.words;
     const uint32_t* vector = vectors + row * words;
@@ -109,6 +126,7 @@ __global__ void __launch_bounds__(block_threads)
           if (seen[i] == 0) seen[i] = take_slot(set.slots + at + i, own);
           if (seen[i] == 0) {
             result = at + i;
+            takes = true;
             more = false;
           } else if (DenseEntry::may_be(seen[i], hash)) {
             uint64_t number = DenseEntry::number(seen[i]);
@@ -118,8 +136,15 @@ __global__ void __launch_bounds__(block_threads)
             } else {
               if (!equal<Piece>(vector, vectors + (number - before) * words, words)) continue;
               if (before + row < number)
-                atomicMin(reinterpret_cast<unsigned long long*>(set.slots + at + i), own);
-              result = at + i;
+                number = DenseEntry::number(
+                    atomicMin(reinterpret_cast<unsigned long long*>(set.slots + at + i), own));
+              const uint64_t other = number - before;
+              takes = row < other;
+              result = takes ? at + i : Found::is_row | other;
+              if (takes) {
+                notes.successor[other] = static_cast<uint32_t>(row);
+                atomicOr(notes.lost + other / 32, 1u << other % 32);
+              }
             }
             more = false;
           }
@@ -127,62 +152,51 @@ __global__ void __launch_bounds__(block_threads)
       }
       if (more) more = walk.next([&] { return hash_of<Piece>(set.hash, vector, words, false); });
     }
-    found[row] = result;
+    notes.found[row] = result;
     failed = result == Found::nothing;
   }
+  const uint32_t taken = __ballot_sync(full_warp, takes);
+  if (threadIdx.x % 32 == 0 && row < count) notes.taken[row / 32] = taken;
   if (__syncthreads_or(failed)) count_true(failed, &set.counters->failed);
 }
 
-// Which rows are new: those whose own number stayed.
-__global__ void resolve_rows(const __grid_constant__ DenseRef set, uint64_t count, uint64_t* found,
-                             uint32_t* news) {
-  uint64_t row = blockIdx.x * uint64_t{block_threads} + threadIdx.x;
-  bool is_new = false;
-  if (row < count && !(found[row] & Found::is_id)) {
-    uint64_t owner = DenseEntry::number(__ldcg(set.slots + found[row])) - set.counters->size;
-    is_new = owner == row;
-    if (!is_new) found[row] = Found::is_row | owner;
-  }
-  uint32_t word = __ballot_sync(full_warp, is_new);
-  if (threadIdx.x % 32 == 0 && row < count) news[row / 32] = word;
-}
-
 struct CountNews {
-  const uint32_t* news;
-  STRIDE_HD uint32_t operator()(uint64_t i) const { return count_bits(news[i]); }
+  RowNotes notes;
+  STRIDE_HD uint32_t operator()(uint64_t i) const { return count_bits(notes.news(i)); }
 };
 
 template <class Piece>
 __global__ void finish_rows(const __grid_constant__ DenseRef set, const uint32_t* vectors,
-                            uint64_t count, const uint64_t* found, const uint32_t* news,
-                            const uint32_t* ranks, bool again, uint64_t* ids, uint32_t* bits) {
+                            uint64_t count, const __grid_constant__ RowNotes notes, bool again,
+                            uint64_t* ids, uint32_t* bits) {
   uint64_t row = blockIdx.x * uint64_t{block_threads} + threadIdx.x;
   if (row >= count) return;
-  uint64_t before = set.counters->size, at = found[row], id = absent;
-  auto id_of = [&](uint64_t i) {
-    return before + ranks[i / 32] + __popc(news[i / 32] & ((1u << i % 32) - 1));
-  };
+  uint64_t at = notes.found[row], id = absent;
   if (at == Found::nothing) {
   } else if (at & Found::is_id) {
     id = at & Found::mask;
-  } else if (at & Found::is_row) {
-    id = id_of(at & Found::mask);
   } else {
-    id = id_of(row);
-    // The half of an entry that is its number.
-    reinterpret_cast<uint32_t*>(set.slots + at)[0] = static_cast<uint32_t>(id) + 1;
-    const auto* from = reinterpret_cast<const Piece*>(vectors + row * set.store.words);
-    auto* to = reinterpret_cast<Piece*>(set.store.at(id));
-    for (uint32_t i = 0; i < set.store.words / (sizeof(Piece) / 4); ++i) to[i] = from[i];
+    uint64_t owner = at & Found::is_row ? at & Found::mask : row;
+    while (notes.has_lost(owner)) owner = notes.successor[owner];
+    id = set.counters->size + notes.rank(owner);
+    if (owner == row) {
+      // The half of an entry that is its number.
+      reinterpret_cast<uint32_t*>(set.slots + at)[0] = static_cast<uint32_t>(id) + 1;
+      const auto* from = reinterpret_cast<const Piece*>(vectors + row * set.store.words);
+      auto* to = reinterpret_cast<Piece*>(set.store.at(id));
+      for (uint32_t i = 0; i < set.store.words / (sizeof(Piece) / 4); ++i) to[i] = from[i];
+    }
   }
   if (ids) ids[row] = id;
-  if (bits && row % 32 == 0)
-    bits[row / 32] = again ? bits[row / 32] | news[row / 32] : news[row / 32];
+  if (bits && row % 32 == 0) {
+    const uint32_t news = notes.news(row / 32);
+    bits[row / 32] = again ? bits[row / 32] | news : news;
+  }
 }
 
-__global__ void add_news(DenseCounters* counters, const uint32_t* news, const uint32_t* ranks,
+__global__ void add_news(DenseCounters* counters, const __grid_constant__ RowNotes notes,
                          uint64_t words) {
-  counters->size += ranks[words - 1] + __popc(news[words - 1]);
+  counters->size += notes.ranks[words - 1] + __popc(notes.news(words - 1));
 }
 
 template <class Piece>

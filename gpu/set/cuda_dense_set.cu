@@ -40,11 +40,14 @@ class CudaDenseSet final : public CudaVectorSet {
   static constexpr uint64_t rows_of_one_piece = 4 << 20;
   uint64_t rows_of_chunk() const override { return uint64_t{1} << 30; }
 
-  // What is noted of the rows of a piece.
+  // The memory of what is noted of the rows of a piece.
   struct Notes {
     CudaArray<uint64_t> found;
-    CudaArray<uint32_t> news, ranks;
+    CudaArray<uint32_t> taken, lost, successor, ranks;
     CudaArray<std::byte> scratch;
+    RowNotes ref() {
+      return {found.data(), taken.data(), lost.data(), successor.data(), ranks.data()};
+    }
   };
 
   // Calls launch(piece) with the piece that vectors at p, and stored ones, are aligned to.
@@ -161,43 +164,41 @@ class CudaDenseSet final : public CudaVectorSet {
     catch_up(count);
     return failed;
   }
-  static auto counts_of(const Notes& notes) {
+  static auto counts_of(const RowNotes& notes) {
     return thrust::make_transform_iterator(thrust::counting_iterator<uint64_t>(0),
-                                           CountNews{notes.news.data()});
+                                           CountNews{notes});
   }
   Notes make_notes(uint64_t rows, cudaStream_t stream) {
     CudaSpace space(context_.device, stream);
     uint64_t words = (rows + 31) / 32;
-    Notes notes{space.buffer<uint64_t>(rows),
-                space.buffer<uint32_t>(words),
-                space.buffer<uint32_t>(words),
-                {}};
+    Notes notes{space.buffer<uint64_t>(rows),  space.buffer<uint32_t>(words),
+                space.buffer<uint32_t>(words), space.buffer<uint32_t>(rows),
+                space.buffer<uint32_t>(words), {}};
     size_t bytes = 0;
-    cuda_check(cub::DeviceScan::ExclusiveSum(nullptr, bytes, counts_of(notes), notes.ranks.data(),
-                                             words, stream),
+    cuda_check(cub::DeviceScan::ExclusiveSum(nullptr, bytes, counts_of(notes.ref()),
+                                             notes.ranks.data(), words, stream),
                "count new vectors");
     notes.scratch = space.buffer<std::byte>(std::max<size_t>(bytes, 1));
     return notes;
   }
   void put_rows(const uint32_t* vectors, uint64_t rows, bool again, uint64_t* ids, uint32_t* bits,
-                Notes* notes, cudaStream_t stream) {
-    uint64_t words = (rows + 31) / 32;
-    uint32_t blocks = blocks_for(rows);
-    uint64_t* found = notes->found.data();
-    uint32_t *news = notes->news.data(), *ranks = notes->ranks.data();
+                Notes* memory, cudaStream_t stream) {
+    const uint64_t words = (rows + 31) / 32;
+    const uint32_t blocks = blocks_for(rows);
+    const RowNotes notes = memory->ref();
+    cuda_check(cudaMemsetAsync(notes.lost, 0, words * sizeof(uint32_t), stream), "put vectors");
     with_piece(vectors, [&](auto piece) {
-      claim_rows<decltype(piece)><<<blocks, block_threads, 0, stream>>>(ref_, vectors, rows, found);
+      claim_rows<decltype(piece)><<<blocks, block_threads, 0, stream>>>(ref_, vectors, rows, notes);
     });
-    resolve_rows<<<blocks, block_threads, 0, stream>>>(ref_, rows, found, news);
-    size_t bytes = notes->scratch.size();
-    cuda_check(cub::DeviceScan::ExclusiveSum(notes->scratch.data(), bytes, counts_of(*notes), ranks,
-                                             words, stream),
+    size_t bytes = memory->scratch.size();
+    cuda_check(cub::DeviceScan::ExclusiveSum(memory->scratch.data(), bytes, counts_of(notes),
+                                             notes.ranks, words, stream),
                "count new vectors");
     with_piece(vectors, [&](auto piece) {
-      finish_rows<decltype(piece)><<<blocks, block_threads, 0, stream>>>(
-          ref_, vectors, rows, found, news, ranks, again, ids, bits);
+      finish_rows<decltype(piece)>
+          <<<blocks, block_threads, 0, stream>>>(ref_, vectors, rows, notes, again, ids, bits);
     });
-    add_news<<<1, 1, 0, stream>>>(counters_.data(), news, ranks, words);
+    add_news<<<1, 1, 0, stream>>>(counters_.data(), notes, words);
     cuda_check(cudaGetLastError(), "put vectors");
   }
   uint64_t find_rest(const uint32_t* vectors, uint64_t count, uint64_t* ids, uint32_t* bits,
