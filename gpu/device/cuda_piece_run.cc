@@ -198,8 +198,9 @@ class PieceRun {
   PieceFlags flags_{};
   CudaStream stream_;  // goes before the room, and waits for what uses it
   KernelWatch watch_;
-  std::atomic<bool> started_{false}, failed_{false}, has_failure_{false};
-  std::atomic<uint64_t> next_{0};
+  // All threads write this in each turn, and read what is around it.
+  alignas(64) std::atomic<uint64_t> next_{0};
+  alignas(64) std::atomic<bool> started_{false}, failed_{false}, has_failure_{false};
   std::mutex mutex_;
   Status failure_;
 };

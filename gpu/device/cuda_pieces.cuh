@@ -27,9 +27,9 @@ __device__ inline uint32_t load_flag_of_host(const uint32_t* flag) {
   asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(x) : "l"(flag) : "memory");
   return x;
 }
-__device__ inline uint32_t load_flag(const uint32_t* flag) {
+__device__ inline uint32_t peek_flag(const uint32_t* flag) {
   uint32_t x;
-  asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(x) : "l"(flag) : "memory");
+  asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(x) : "l"(flag) : "memory");
   return x;
 }
 __device__ inline void raise_flag(uint32_t* flag, uint32_t round) {
@@ -61,15 +61,15 @@ __device__ void work_on_piece(const PieceFlags& flags, const Work& work) {
   if (ticket == 0) return relay_flags(flags);
   const uint32_t piece = ticket - 1;
   if (threadIdx.x == 0) {
-    while (load_flag(flags.relayed + piece) != flags.round) __nanosleep(50);
+    // To acquire in each turn would empty the first-level cache as often.
+    while (peek_flag(flags.relayed + piece) != flags.round) __nanosleep(20);
+    __threadfence();
   }
   __syncthreads();
   work(piece);
   __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence_system();
-    raise_flag_of_host(flags.done + piece, flags.round);
-  }
+  if (threadIdx.x == 0)
+    raise_flag_of_host(flags.done + PieceFlags::done_flag(piece, flags.done_columns), flags.round);
 }
 
 template <class Search>

@@ -29,8 +29,8 @@ class PieceRoom {
   PieceRoom() = default;
   // words: device_bytes(size) of the device's memory, zeros.
   PieceRoom(const PieceRoomSize& size, CudaArray<std::byte> words)
-      : size_(size), pinned_(2 * ring_bytes() + 2 * flag_bytes()), words_(std::move(words)) {
-    std::memset(ready(), 0, 2 * flag_bytes());
+      : size_(size), pinned_(2 * ring_bytes() + flag_bytes()), words_(std::move(words)) {
+    std::memset(ready(), 0, flag_bytes());
   }
 
   // Null: there is none.
@@ -42,8 +42,8 @@ class PieceRoom {
   // Returns the flags of the next batch.
   PieceFlags begin(uint32_t pieces, uint32_t slots) {
     auto* words = reinterpret_cast<uint32_t*>(words_.data());
-    PieceFlags flags{ready(),  done(),   words,  words + size_.max_pieces,
-                     tickets_, ++round_, pieces, slots};
+    PieceFlags flags{ready(), done(), words,         words + size_.max_pieces, tickets_, ++round_,
+                     pieces,  slots,  done_columns()};
     tickets_ += flags.blocks();
     return flags;
   }
@@ -53,14 +53,18 @@ class PieceRoom {
     std::atomic_ref(ready()[piece]).store(round_, std::memory_order_release);
   }
   bool is_done(uint64_t piece) const {
-    return std::atomic_ref(done()[piece]).load(std::memory_order_acquire) == round_;
+    const uint64_t at = PieceFlags::done_flag(piece, done_columns());
+    return std::atomic_ref(done()[at]).load(std::memory_order_acquire) == round_;
   }
 
  private:
   uint64_t ring_bytes() const { return uint64_t{size_.max_slots} * slot_bytes; }
-  uint64_t flag_bytes() const { return size_.max_pieces * sizeof(uint32_t); }
+  uint64_t flag_bytes() const {
+    return (size_.max_pieces + PieceFlags::done_rows * done_columns()) * sizeof(uint32_t);
+  }
   uint32_t* ready() const { return reinterpret_cast<uint32_t*>(pinned_.data() + 2 * ring_bytes()); }
   uint32_t* done() const { return ready() + size_.max_pieces; }
+  uint32_t done_columns() const { return PieceFlags::done_columns_for(size_.max_pieces); }
 
   PieceRoomSize size_{};
   PinnedMemory pinned_;

@@ -159,13 +159,42 @@ __device__ uint64_t count_ends(const ValueEnd* ends, uint64_t count, uint64_t by
          static_cast<uint64_t>(__syncthreads_count(probe < high && ends[probe].end() <= byte));
 }
 
-// What a value has of bytes [from, to) of all values, by eight threads.
-__device__ void copy_part(Bytes value, uint64_t start, uint64_t from, uint64_t to, std::byte* out) {
-  const uint64_t begin = max(start, from), end = min(start + value.size(), to);
-  if (begin >= end) return;
-  const std::byte* source = value.data() + (begin - start);
-  out += begin - from;
-  copy_value(source, out, end - begin);
+// Copies what values have of bytes [from, to) of all values. first: the first value that ends
+// behind `from`. A warp looks at 32 values at a time, for there may be millions that were not found
+// between two that were; eight of its threads copy one.
+__device__ void gather_part(const DeviceIndexes& indexes, const Location* locations,
+                            const ValueEnd* ends, uint64_t first, uint64_t count, uint64_t from,
+                            uint64_t to, std::byte* out) {
+  constexpr uint32_t all_threads = 0xFFFFFFFF, warp = 32, at_once = warp / value_lanes;
+  const uint32_t lane = threadIdx.x % warp;
+  for (uint64_t i = first + threadIdx.x;; i += piece_threads) {
+    // Bytes [begin, end) of all values are this thread's.
+    uint64_t begin = to, end = to;
+    const std::byte* value = nullptr;
+    if (i < count) {
+      begin = i == 0 ? 0 : ends[i - 1].end();
+      const ValueEnd at_end = ends[i];
+      end = min(at_end.end(), to);
+      if (begin < end && at_end.found()) {
+        const Location at = locations[i];
+        value = indexes[at.index].values[at.rank].data();
+        if (begin < from) value += from - begin;
+        begin = max(begin, from);
+      }
+    }
+    const uint32_t wanted = __ballot_sync(all_threads, value != nullptr);
+    for (uint32_t turn = 0; wanted && turn < warp; turn += at_once) {
+      const uint32_t owner = turn + lane / value_lanes;
+      const uint64_t its_begin = __shfl_sync(all_threads, begin, owner);
+      const uint64_t its_end = __shfl_sync(all_threads, end, owner);
+      const auto source = __shfl_sync(all_threads, reinterpret_cast<uintptr_t>(value), owner);
+      if (source)
+        copy_value(reinterpret_cast<const std::byte*>(source), out + (its_begin - from),
+                   its_end - its_begin);
+    }
+    // Those of the warp's last thread are the last.
+    if (__shfl_sync(all_threads, begin, warp - 1) >= to) return;
+  }
 }
 
 // Gathers the values of a piece in shared memory, so that whole lines go over the bus.
@@ -179,14 +208,8 @@ __global__ void __launch_bounds__(piece_threads)
     const uint64_t from = begin + uint64_t{piece} * slot_bytes;
     const uint64_t to = min(from + slot_bytes, end);
     auto* buffer = reinterpret_cast<std::byte*>(gathered);
-    uint64_t i = count_ends(ends, count, from) + threadIdx.x / value_lanes;
-    for (; i < count; i += piece_threads / value_lanes) {
-      const uint64_t start = i == 0 ? 0 : ends[i - 1].end();
-      if (start >= to) break;
-      if (!ends[i].found()) continue;
-      const Location at = locations[i];
-      copy_part(indexes[at.index].values[at.rank], start, from, to, buffer);
-    }
+    const uint64_t first = count_ends(ends, count, from);
+    gather_part(indexes, locations, ends, first, count, from, to, buffer);
     __syncthreads();
     auto* out = reinterpret_cast<uint4*>(ring + uint64_t{piece % flags.slots} * slot_bytes);
     for (uint32_t k = threadIdx.x; k * line < to - from; k += piece_threads)
