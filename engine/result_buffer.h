@@ -30,6 +30,10 @@ class ResultBuffer {
     capacity_ = n;
     size_ = 0;
   }
+  // Keeps the first n elements. Precondition: n <= size().
+  void shrink(uint64_t n) { size_ = n; }
+  // Whether reset(n) leaves borrowed memory in use.
+  bool keeps_memory(uint64_t n) const { return n <= capacity_ || data_.get_deleter().owned; }
   uint64_t size() const { return size_; }
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }

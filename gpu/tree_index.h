@@ -155,10 +155,16 @@ class TreeIndex {
   // out has queries.size entries. The trees must have passed check_tree().
   virtual Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
                       std::span<Location> out) = 0;
-  // The same, handed over in blocks while other blocks are still searched. A block comes again where
-  // one of several devices has failed.
+  // The same, handed over in blocks while other blocks are still searched. A block comes again
+  // where one of several devices has failed.
   virtual Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
                              const TakeLocations& take) = 0;
+  // Whether find_blocks() hands small blocks of such queries, about in their order, to all of the
+  // host's threads, so that it pays to work on a block at once.
+  virtual bool finds_in_pieces(const KeyColumn& queries) const {
+    (void)queries;
+    return false;
+  }
   // For each query, its rank in one index, or Location::absent.
   virtual Status find_ranks(const IndexView& index, const KeyColumn& queries,
                             std::span<uint32_t> out) = 0;

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "engine/read/batch_search.h"
+#include "engine/read/fixed_copy.h"
 #include "engine/read/result_writer.h"
 #include "engine/read/row_tasks.h"
 #include "storage/key_filter.h"
@@ -18,22 +19,6 @@ namespace {
 
 // For so few keys a loop of single lookups is faster than to set up a batch.
 constexpr uint64_t few_queries = 4;
-
-// Puts a block of locations where it belongs, and what was found into the bitmap.
-void put_block(uint64_t first, std::span<const Location> block, Location* locations,
-               uint64_t total_bytes, std::span<uint64_t> found) {
-  copy_result(locations + first, block.data(), block.size_bytes(), total_bytes);
-  set_bits(found, first, block.size(), [&](uint64_t i) { return block[i].found(); });
-}
-
-// Values are asked for so many rows before they are copied: each is one or two misses, of which
-// more are under way than of what tells where values lie.
-constexpr uint64_t values_ahead = 64;
-
-void prefetch_value(const std::byte* value, uint64_t bytes) {
-  prefetch(value);
-  if (bytes > 1) prefetch(value + std::min<uint64_t>(bytes - 1, 64));
-}
 
 // What the filters of segments say of one key. Its hash is made when the first of them is asked.
 class FilteredKey {
@@ -167,11 +152,11 @@ void copy_rows(uint64_t begin, uint64_t end, GetResult* result, const From& from
   const std::vector<std::byte> nothing(width);
   ResultWriter out(result->data.data() + begin * width, result->data.size() > cached_bytes);
   auto look_ahead = [&](uint64_t i) {
-    if (const std::byte* row = i < end ? from(i) : nullptr) prefetch_value(row, width);
+    if (const std::byte* row = i < end ? from(i) : nullptr) prefetch_row(row, width);
   };
-  for (uint64_t i = begin; i < begin + values_ahead; ++i) look_ahead(i);
+  for (uint64_t i = begin; i < begin + copies_ahead; ++i) look_ahead(i);
   for (uint64_t i = begin; i < end; ++i) {
-    look_ahead(i + values_ahead);
+    look_ahead(i + copies_ahead);
     const std::byte* row = from(i);
     out.add(row ? row : nothing.data(), width);
   }
@@ -262,51 +247,6 @@ Status copy_wanted(BatchSearch& search, HostQueries* queries, GetResult* result)
       if (!at.found()) return nullptr;
       return search.sources()[at.index].values.column.data + at.rank * uint64_t{result->row_width};
     });
-    return Status();
-  });
-}
-
-// All values have one width, and nothing has to be looked at but the bitmap to know where each
-// goes.
-Status copy_fixed(BatchSearch& search, HostQueries* queries, uint64_t width, GetResult* result) {
-  uint64_t n = queries->column().size;
-  result->scratch.reset(n);
-  auto* locations = reinterpret_cast<Location*>(result->scratch.data());
-  std::span<uint64_t> found = result->found.words();
-  STRIDE_TRY(search.locate(queries, [&](uint64_t first, std::span<const Location> block) {
-    put_block(first, block, locations, /*total_bytes=*/0, found);  // they are read at once
-    return Status();
-  }));
-  static_assert(rows_per_task % 64 == 0);
-  std::vector<uint64_t> starts;  // of each task, in values
-  uint64_t count = 0;
-  for (uint64_t word = 0; word < found.size(); ++word) {
-    if (word % (rows_per_task / 64) == 0) starts.push_back(count);
-    count += static_cast<uint64_t>(std::popcount(found[word]));
-  }
-  result->data.reset(count * width);
-  std::byte* data = result->data.data();
-  uint64_t* offsets = result->offsets.data();
-  offsets[0] = 0;
-  result->values = Column::variable(data, offsets, n);
-  return for_each_task(search.host(), 0, n, [&](uint64_t begin, uint64_t end) {
-    uint64_t at = starts[begin / rows_per_task] * width;
-    ResultWriter out(data + at, count * width > cached_bytes);
-    auto value = [&](Location location) {
-      return search.sources()[location.index].values.column.data + location.rank * width;
-    };
-    auto look_ahead = [&](uint64_t i) {
-      if (i < end && locations[i].found()) prefetch_value(value(locations[i]), width);
-    };
-    for (uint64_t i = begin; i < begin + values_ahead; ++i) look_ahead(i);
-    for (uint64_t i = begin; i < end; ++i) {
-      look_ahead(i + values_ahead);
-      if (locations[i].found()) {
-        out.add(value(locations[i]), width);
-        at += width;
-      }
-      offsets[i + 1] = at;
-    }
     return Status();
   });
 }
@@ -427,11 +367,11 @@ class CopyPasses {
     ResultWriter out(result_.data.data() + at, past_caches);
     auto look_ahead = [&](uint64_t i) {
       if (i >= end || offsets[i + 1] == 0) return;
-      prefetch_value(reinterpret_cast<const std::byte*>(addresses[i]), offsets[i + 1]);
+      prefetch_row(reinterpret_cast<const std::byte*>(addresses[i]), offsets[i + 1]);
     };
-    for (uint64_t i = begin; i < begin + values_ahead; ++i) look_ahead(i);
+    for (uint64_t i = begin; i < begin + copies_ahead; ++i) look_ahead(i);
     for (uint64_t i = begin; i < end; ++i) {
-      look_ahead(i + values_ahead);
+      look_ahead(i + copies_ahead);
       uint64_t bytes = offsets[i + 1];
       if (bytes) out.add(reinterpret_cast<const std::byte*>(addresses[i]), bytes);
       offsets[i + 1] = at += bytes;
@@ -471,7 +411,8 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
   if (uint64_t width = search.value_width();
       width > 0 && search.cold().idle() && search.is_plain()) {
     if (width != result->row_width) return copy_fixed(search, &queries, width, result);
-    if (!search.batch().any_on_device()) return copy_wanted(search, &queries, result);
+    if (!search.batch().any_on_device() || search.copies_blocks(queries.column(), n * width))
+      return copy_wanted(search, &queries, result);
   }
   return CopyPasses(search, n, result).run(&queries);
 }

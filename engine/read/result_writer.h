@@ -5,9 +5,19 @@
 #include <cstdint>
 #include <cstring>
 
+#include "storage/prefetch.h"
 #include "storage/stream_store.h"
 
 namespace stride {
+
+// Rows are asked for so many rows before they are copied: each is one or two misses, of which more
+// are under way than of what tells where rows lie.
+inline constexpr uint64_t copies_ahead = 64;
+
+inline void prefetch_row(const std::byte* row, uint64_t bytes) {
+  prefetch(row);
+  if (bytes > 1) prefetch(row + std::min<uint64_t>(bytes - 1, 64));
+}
 
 // Rows are collected in the first-level cache and leave it in whole lines, past the other caches
 // where the result is larger than those. Not thread-safe; complete once destroyed.
@@ -40,18 +50,34 @@ class ResultWriter {
 
   // A call to memcpy takes longer than short rows do.
   static void copy(std::byte* to, const std::byte* from, uint64_t bytes) {
-    if (bytes >= 16) {
-      for (uint64_t at = 0; at + 16 <= bytes; at += 16) std::memcpy(to + at, from + at, 16);
-      std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+    if (bytes > 32) {
+      for (uint64_t at = 0; at < bytes - 32; at += 32) {
+        std::memcpy(to + at, from + at, 32);
+        keep_loop(&at);
+      }
+      std::memcpy(to + bytes - 32, from + bytes - 32, 32);
+    } else if (bytes >= 16) {
+      copy_ends<16>(to, from, bytes);
     } else if (bytes >= 8) {
-      std::memcpy(to, from, 8);
-      std::memcpy(to + bytes - 8, from + bytes - 8, 8);
+      copy_ends<8>(to, from, bytes);
     } else if (bytes >= 4) {
-      std::memcpy(to, from, 4);
-      std::memcpy(to + bytes - 4, from + bytes - 4, 4);
+      copy_ends<4>(to, from, bytes);
     } else {
-      for (uint64_t i = 0; i < bytes; ++i) to[i] = from[i];
+      for (uint64_t i = 0; i < bytes; ++i, keep_loop(&i)) to[i] = from[i];
     }
+  }
+  template <uint64_t n>
+  static void copy_ends(std::byte* to, const std::byte* from, uint64_t bytes) {
+    std::memcpy(to, from, n);
+    std::memcpy(to + bytes - n, from + bytes - n, n);
+  }
+  // Compilers know a loop that copies when they see one, and call memcpy in its place.
+  static void keep_loop(uint64_t* counter) {
+#ifdef __GNUC__
+    asm volatile("" : "+r"(*counter));
+#else
+    (void)counter;
+#endif
   }
 
   void flush() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gpu/device/cuda_fallback.h"
+#include "gpu/device/cuda_piece_run.h"
 #include "gpu/device/cuda_pipeline.h"
 #include "gpu/device/cuda_stream_work.h"
 #include "gpu/tree/choose_strides.h"
@@ -97,6 +98,9 @@ class CudaTreeIndex final : public TreeIndex {
                      const TakeLocations& take) override {
     if (!all_resident(indexes)) return host_.find_blocks(indexes, queries, take);
     return cuda_guarded([&] { return find_blocks_here(indexes, queries, take); });
+  }
+  bool finds_in_pieces(const KeyColumn& queries) const override {
+    return queries.is_fixed() && fits_pieces(queries.size, queries.width, sizeof(Location));
   }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {

@@ -161,6 +161,8 @@ class FakeDevice final : public ForwardingBackend {
   }
   // An index of more keys does not fit.
   void set_max_keys(uint64_t keys) { counters_.max_keys = keys; }
+  // Hands over found rows in pieces of so many, and says so. 0: in the host's blocks.
+  void set_piece(uint64_t rows) { counters_.piece = rows; }
   uint64_t calls() const { return counters_.calls; }
   uint64_t used() const { return counters_.used; }
   uint64_t searches() const { return counters_.searches; }  // that were done here

@@ -30,6 +30,7 @@ struct FakeCounters {
   const uint64_t limit;
   std::atomic<uint64_t> used{0}, calls{0}, failing{0}, searches{0}, scatters{0};
   std::atomic<uint64_t> max_keys{UINT64_MAX};
+  std::atomic<uint64_t> piece{0};
   std::atomic<StatusCode> fault{StatusCode::io_error};
 };
 class FakeTreeIndex final : public ForwardingTreeIndex {
@@ -63,9 +64,10 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     STRIDE_TRY(counters_.call());
     ++counters_.searches;
     std::vector<IndexView> here = copies(indexes);
-    STRIDE_TRY(to_.find_blocks(here, queries, take));
+    STRIDE_TRY(to_.find_blocks(here, queries, in_pieces(take)));
     return counters_.call();  // fails late, too
   }
+  bool finds_in_pieces(const KeyColumn&) const override { return counters_.piece != 0; }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {
     return search_as(&TreeIndex::find_ranks, index, queries, out);
@@ -192,6 +194,19 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   }
 
  private:
+  // The last pieces of a block come first.
+  TakeLocations in_pieces(const TakeLocations& take) const {
+    const uint64_t piece = counters_.piece;
+    if (piece == 0) return take;
+    return [&take, piece](uint64_t first, std::span<const Location> block) {
+      for (uint64_t end = block.size(), begin; end > 0; end = begin) {
+        begin = (end - 1) / piece * piece;
+        STRIDE_TRY(take(first + begin, block.subspan(begin, end - begin)));
+      }
+      return Status();
+    };
+  }
+
   template <class Search, class T>
   Status search_as(Search op, const IndexView& index, const KeyColumn& queries, std::span<T> out) {
     STRIDE_TRY(search(index));

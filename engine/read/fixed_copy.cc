@@ -1,0 +1,152 @@
+#include "engine/read/fixed_copy.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "engine/read/result_writer.h"
+#include "engine/read/row_tasks.h"
+
+namespace stride {
+namespace {
+
+// Where a value goes depends on nothing but how many before it were found. Queries make tasks of
+// rows_per_task, and a task is copied once all before it have been located: while others are still
+// searched where they come in pieces, about in their order, else after the search.
+class FixedCopy {
+ public:
+  FixedCopy(BatchSearch& search, uint64_t queries, uint64_t width, GetResult* result)
+      : search_(search),
+        n_(queries),
+        width_(width),
+        tasks_((queries + rows_per_task - 1) / rows_per_task),
+        result_(*result) {
+    result_.scratch.reset(n_);
+    locations_ = reinterpret_cast<Location*>(result_.scratch.data());
+    found_ = result_.found.words();
+  }
+
+  Status run(HostQueries* queries) {
+    const uint64_t most_bytes = n_ * width_;
+    const bool early = search_.copies_blocks(queries->column(), most_bytes) &&
+                       result_.data.keeps_memory(most_bytes);
+    if (early) {
+      located_ = std::vector<std::atomic<uint32_t>>(tasks_);
+      result_.data.reset(most_bytes);
+    }
+    result_.offsets[0] = 0;
+    STRIDE_TRY(search_.locate(queries, [&](uint64_t first, std::span<const Location> block) {
+      put_block(first, block, locations_, /*total_bytes=*/0, found_);  // they are read at once
+      if (early) {
+        note_located(first, first + block.size());
+        copy_located();
+      }
+      return Status();
+    }));
+    return copy_rest(early);
+  }
+
+ private:
+  // Tasks that somebody copies or has copied, and how many values they have.
+  struct Progress {
+    uint32_t tasks, found;
+  };
+  static_assert(rows_per_task % 64 == 0);
+
+  uint64_t task_end(uint64_t task) const { return std::min(n_, (task + 1) * rows_per_task); }
+
+  uint64_t count_found(uint64_t task) const {
+    const uint64_t words = rows_per_task / 64;
+    uint64_t count = 0;
+    for (uint64_t w = task * words; w < std::min<uint64_t>(found_.size(), (task + 1) * words); ++w)
+      count += static_cast<uint64_t>(std::popcount(found_[w]));
+    return count;
+  }
+
+  // Tasks of which a block has only a part wait for the end. A block may come again.
+  void note_located(uint64_t first, uint64_t end) {
+    for (uint64_t task = (first + rows_per_task - 1) / rows_per_task;
+         task < tasks_ && task_end(task) <= end; ++task)
+      located_[task] = static_cast<uint32_t>(count_found(task)) + 1;
+  }
+
+  // Copies tasks as long as the next one has been located. Whoever locates it comes by. Nobody
+  // waits for a lock here: to be woken takes longer than a task.
+  void copy_located() {
+    for (Progress now = progress_.load(); now.tasks < tasks_;) {
+      const uint32_t located = located_[now.tasks];
+      if (located == 0) return;
+      if (!progress_.compare_exchange_weak(now, {now.tasks + 1, now.found + located - 1})) continue;
+      copy(now.tasks, now.found, n_ * width_);
+      now = progress_.load();
+    }
+  }
+
+  // Copies what has not been, and says where all values are.
+  Status copy_rest(bool early) {
+    const Progress before = progress_.load();
+    const uint64_t first = before.tasks;
+    uint64_t found = before.found;
+    std::vector<uint64_t> starts;
+    for (uint64_t task = first; task < tasks_; ++task) {
+      starts.push_back(found);
+      found += count_found(task);
+    }
+    const uint64_t total = found * width_;
+    if (early)
+      result_.data.shrink(total);
+    else
+      result_.data.reset(total);
+    result_.values = Column::variable(result_.data.data(), result_.offsets.data(), n_);
+    return for_each_task(search_.host(), std::min(n_, first * rows_per_task), n_,
+                         [&](uint64_t begin, uint64_t) {
+                           const uint64_t task = begin / rows_per_task;
+                           copy(task, starts[task - first], total);
+                           return Status();
+                         });
+  }
+
+  // start: how many values go before those of the task.
+  void copy(uint64_t task, uint64_t start, uint64_t total_bytes) {
+    const uint64_t begin = task * rows_per_task, end = task_end(task);
+    const Location* const locations = locations_;
+    const std::span<const Source> sources = search_.sources();
+    const uint64_t width = width_;
+    uint64_t* const offsets = result_.offsets.data();
+    uint64_t at = start * width;
+    ResultWriter out(result_.data.data() + at, total_bytes > cached_bytes);
+    auto value = [&](Location location) {
+      return sources[location.index].values.column.data + location.rank * width;
+    };
+    auto look_ahead = [&](uint64_t i) {
+      if (i < end && locations[i].found()) prefetch_row(value(locations[i]), width);
+    };
+    for (uint64_t i = begin; i < begin + copies_ahead; ++i) look_ahead(i);
+    for (uint64_t i = begin; i < end; ++i) {
+      look_ahead(i + copies_ahead);
+      if (locations[i].found()) {
+        out.add(value(locations[i]), width);
+        at += width;
+      }
+      offsets[i + 1] = at;
+    }
+  }
+
+  BatchSearch& search_;
+  const uint64_t n_, width_, tasks_;
+  GetResult& result_;
+  Location* locations_;
+  std::span<uint64_t> found_;
+  std::vector<std::atomic<uint32_t>> located_;  // how many each task has found, and 1; 0: not known
+  std::atomic<Progress> progress_{Progress{0, 0}};
+};
+
+}  // namespace
+
+Status copy_fixed(BatchSearch& search, HostQueries* queries, uint64_t width, GetResult* result) {
+  return FixedCopy(search, queries->column().size, width, result).run(queries);
+}
+
+}  // namespace stride
