@@ -161,8 +161,8 @@ class TreeIndex {
                              const TakeLocations& take) = 0;
   // Whether find_blocks() hands small blocks of such queries, about in their order, to all of the
   // host's threads, so that it pays to work on a block at once.
-  virtual bool finds_in_pieces(const KeyColumn& queries) const {
-    (void)queries;
+  virtual bool finds_in_pieces(std::span<const IndexView> indexes, const KeyColumn& queries) const {
+    (void)indexes, (void)queries;
     return false;
   }
   // For each query, its rank in one index, or Location::absent.

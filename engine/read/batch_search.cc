@@ -50,7 +50,8 @@ Status BatchSearch::prepare(HostQueries* queries) {
   return {};
 }
 
-Status BatchSearch::locate(HostQueries* queries, const TakeLocations& take) {
+Status BatchSearch::locate(HostQueries* queries, const TakeLocations& take,
+                           const std::function<void()>& begin_again) {
   if (batch_.any_on_device()) {
     Status status = batch_.all_on_device() ? batch_.device().tree_index().find_blocks(
                                                  batch_.indexes(), queries->column(), take)
@@ -58,6 +59,7 @@ Status BatchSearch::locate(HostQueries* queries, const TakeLocations& take) {
     if (status.ok()) executor_.count_device_keys(queries->column().size);
     if (!executor_.failed(status)) return status;
     STRIDE_TRY(leave_device(queries));
+    if (begin_again) begin_again();
   }
   return host().tree_index().find_blocks(batch_.indexes(), queries->column(), take);
 }

@@ -7,6 +7,7 @@
 //   resolve(search.sources(), first, locations, put, absent);  // entries, and where values lie
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -104,17 +105,19 @@ class BatchSearch {
   Status prepare(HostQueries* queries);
 
   // Hands over where the newest entry of every query lies. What a device fails to do the host does
-  // again from the start.
-  Status locate(HostQueries* queries, const TakeLocations& take);
+  // again from the start, after a call of begin_again().
+  Status locate(HostQueries* queries, const TakeLocations& take,
+                const std::function<void()>& begin_again = {});
 
-  // Whether so many bytes of rows are best copied block by block, as soon as locate() hands one over:
-  // where it hands small ones, about in the order of the queries, to all threads. Large batches are
-  // copied afterwards, for who loses its processor while it copies keeps all others waiting: beside a
-  // load that was still being written 8M rows of 44 bytes took four times as long.
-  bool copies_blocks(const KeyColumn& queries, uint64_t bytes) const {
+  // Whether so many rows of `width` bytes are best copied block by block, as soon as locate() hands
+  // one over: where it hands small ones, about in the order of the queries, to all threads. Large
+  // batches are copied afterwards, for who loses its processor while it copies keeps all others
+  // waiting: beside a load that was still being written 8M rows of 44 bytes took four times as
+  // long.
+  bool copies_blocks(const KeyColumn& queries, uint64_t width) const {
     constexpr uint64_t most_bytes = 16 << 20;
-    return bytes <= most_bytes && batch_.all_on_device() &&
-           batch_.device().tree_index().finds_in_pieces(queries);
+    return queries.size <= most_bytes / width && batch_.all_on_device() &&
+           batch_.device().tree_index().finds_in_pieces(batch_.indexes(), queries);
   }
 
   // Call after a failure of the device.

@@ -29,23 +29,28 @@ class FixedCopy {
   }
 
   Status run(HostQueries* queries) {
-    const uint64_t most_bytes = n_ * width_;
-    const bool early = search_.copies_blocks(queries->column(), most_bytes) &&
-                       result_.data.keeps_memory(most_bytes);
-    if (early) {
+    is_early_ =
+        search_.copies_blocks(queries->column(), width_) && result_.data.keeps_memory(n_ * width_);
+    if (is_early_) {
       located_ = std::vector<std::atomic<uint32_t>>(tasks_);
-      result_.data.reset(most_bytes);
+      result_.data.reset(n_ * width_);
     }
     result_.offsets[0] = 0;
-    STRIDE_TRY(search_.locate(queries, [&](uint64_t first, std::span<const Location> block) {
-      put_block(first, block, locations_, /*total_bytes=*/0, found_);  // they are read at once
-      if (early) {
-        note_located(first, first + block.size());
-        copy_located();
-      }
-      return Status();
-    }));
-    return copy_rest(early);
+    STRIDE_TRY(search_.locate(
+        queries,
+        [&](uint64_t first, std::span<const Location> block) {
+          put_block(first, block, locations_, /*total_bytes=*/0, found_);  // they are read at once
+          if (is_early_) {
+            note_located(first, first + block.size());
+            copy_located();
+          }
+          return Status();
+        },
+        [&] {
+          is_early_ = false;
+          progress_ = Progress{0, 0};
+        }));
+    return copy_rest();
   }
 
  private:
@@ -65,7 +70,7 @@ class FixedCopy {
     return count;
   }
 
-  // Tasks of which a block has only a part wait for the end. A block may come again.
+  // Tasks of which a block has only a part wait for the end.
   void note_located(uint64_t first, uint64_t end) {
     for (uint64_t task = (first + rows_per_task - 1) / rows_per_task;
          task < tasks_ && task_end(task) <= end; ++task)
@@ -85,7 +90,7 @@ class FixedCopy {
   }
 
   // Copies what has not been, and says where all values are.
-  Status copy_rest(bool early) {
+  Status copy_rest() {
     const Progress before = progress_.load();
     const uint64_t first = before.tasks;
     uint64_t found = before.found;
@@ -95,7 +100,7 @@ class FixedCopy {
       found += count_found(task);
     }
     const uint64_t total = found * width_;
-    if (early)
+    if (is_early_)
       result_.data.shrink(total);
     else
       result_.data.reset(total);
@@ -140,7 +145,9 @@ class FixedCopy {
   Location* locations_;
   std::span<uint64_t> found_;
   std::vector<std::atomic<uint32_t>> located_;  // how many each task has found, and 1; 0: not known
-  std::atomic<Progress> progress_{Progress{0, 0}};
+  bool is_early_ = false;
+  // A line of its own, for others of these are read all the time.
+  alignas(64) std::atomic<Progress> progress_{Progress{0, 0}};
 };
 
 }  // namespace

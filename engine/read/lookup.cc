@@ -411,7 +411,7 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
   if (uint64_t width = search.value_width();
       width > 0 && search.cold().idle() && search.is_plain()) {
     if (width != result->row_width) return copy_fixed(search, &queries, width, result);
-    if (!search.batch().any_on_device() || search.copies_blocks(queries.column(), n * width))
+    if (!search.batch().any_on_device() || search.copies_blocks(queries.column(), width))
       return copy_wanted(search, &queries, result);
   }
   return CopyPasses(search, n, result).run(&queries);

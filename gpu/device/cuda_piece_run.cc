@@ -159,9 +159,10 @@ class PieceRun {
     }
   }
 
-  // Waits for the results of a piece, and hands them over.
+  // Waits for the results of a piece, and hands them over. Not where something has failed: then
+  // pieces are not brought any more, and what comes out of them are no results.
   void take(uint64_t piece) {
-    if (has_failure_ || !wait_for(piece) || !batch_.take || has_failure_) return;
+    if (has_failure_ || !wait_for(piece) || !batch_.take || has_failure_ || failed_) return;
     Status status = batch_.take(piece, piece % slots_, room_);
     if (status.ok()) return;
     std::lock_guard lock(mutex_);
@@ -198,7 +199,7 @@ class PieceRun {
   PieceFlags flags_{};
   CudaStream stream_;  // goes before the room, and waits for what uses it
   KernelWatch watch_;
-  // All threads write this in each turn, and read what is around it.
+  // A line of its own, for all threads write it in each turn and read what lies around it.
   alignas(64) std::atomic<uint64_t> next_{0};
   alignas(64) std::atomic<bool> started_{false}, failed_{false}, has_failure_{false};
   std::mutex mutex_;

@@ -18,6 +18,8 @@ struct PieceRoomSize {
   uint32_t max_pieces;  // of a batch
 };
 inline constexpr PieceRoomSize small_room{64, 128}, large_room{512, 1 << 16};
+static_assert(small_room.max_pieces % PieceFlags::done_rows == 0 &&
+              large_room.max_pieces % PieceFlags::done_rows == 0);
 
 class PieceRoom {
  public:

@@ -99,8 +99,15 @@ class CudaTreeIndex final : public TreeIndex {
     if (!all_resident(indexes)) return host_.find_blocks(indexes, queries, take);
     return cuda_guarded([&] { return find_blocks_here(indexes, queries, take); });
   }
-  bool finds_in_pieces(const KeyColumn& queries) const override {
-    return queries.is_fixed() && fits_pieces(queries.size, queries.width, sizeof(Location));
+  bool finds_in_pieces(std::span<const IndexView> indexes,
+                       const KeyColumn& queries) const override {
+    if (!all_resident(indexes) || !queries.is_fixed()) return false;
+    const uint32_t width = number_width(*indexes[0].resident);
+    return std::all_of(
+               indexes.begin(), indexes.end(),
+               [&](const IndexView& index) { return number_width(*index.resident) == width; }) &&
+           access_of(width, queries) == QueryAccess::once &&
+           fits_pieces(queries.size, queries.width, sizeof(Location));
   }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {

@@ -166,9 +166,13 @@ __device__ void gather_part(const DeviceIndexes& indexes, const Location* locati
                             const ValueEnd* ends, uint64_t first, uint64_t count, uint64_t from,
                             uint64_t to, std::byte* out) {
   constexpr uint32_t all_threads = 0xFFFFFFFF, warp = 32, at_once = warp / value_lanes;
+  constexpr uint32_t warps = piece_threads / warp;
   const uint32_t lane = threadIdx.x % warp;
-  for (uint64_t i = first + threadIdx.x;; i += piece_threads) {
-    // Bytes [begin, end) of all values are this thread's.
+  // Of wide values a piece has so few that neighbours have to be different warps'.
+  const bool is_wide = ends[count - 1].end() >= count * (slot_bytes / piece_threads);
+  for (uint64_t i = first + (is_wide ? lane * warps + threadIdx.x / warp : threadIdx.x);;
+       i += piece_threads) {
+    // Bytes [begin, end) of all values are this thread's to have copied.
     uint64_t begin = to, end = to;
     const std::byte* value = nullptr;
     if (i < count) {
@@ -182,9 +186,9 @@ __device__ void gather_part(const DeviceIndexes& indexes, const Location* locati
         begin = max(begin, from);
       }
     }
-    const uint32_t wanted = __ballot_sync(all_threads, value != nullptr);
-    for (uint32_t turn = 0; wanted && turn < warp; turn += at_once) {
-      const uint32_t owner = turn + lane / value_lanes;
+    uint32_t owner = lane / value_lanes;
+    for (uint32_t wanted = __ballot_sync(all_threads, value != nullptr); wanted != 0;
+         wanted >>= at_once, owner += at_once) {
       const uint64_t its_begin = __shfl_sync(all_threads, begin, owner);
       const uint64_t its_end = __shfl_sync(all_threads, end, owner);
       const auto source = __shfl_sync(all_threads, reinterpret_cast<uintptr_t>(value), owner);
@@ -192,7 +196,7 @@ __device__ void gather_part(const DeviceIndexes& indexes, const Location* locati
         copy_value(reinterpret_cast<const std::byte*>(source), out + (its_begin - from),
                    its_end - its_begin);
     }
-    // Those of the warp's last thread are the last.
+    // The warp's last thread has the last of its values.
     if (__shfl_sync(all_threads, begin, warp - 1) >= to) return;
   }
 }

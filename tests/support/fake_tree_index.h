@@ -6,10 +6,12 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gpu/backend.h"
+#include "storage/first_failure.h"
 #include "tests/support/catch.h"
 #include "tests/support/forwarding_backend.h"
 
@@ -64,10 +66,13 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     STRIDE_TRY(counters_.call());
     ++counters_.searches;
     std::vector<IndexView> here = copies(indexes);
-    STRIDE_TRY(to_.find_blocks(here, queries, in_pieces(take)));
+    if (counters_.piece != 0) return find_in_pieces(here, queries, take);
+    STRIDE_TRY(to_.find_blocks(here, queries, take));
     return counters_.call();  // fails late, too
   }
-  bool finds_in_pieces(const KeyColumn&) const override { return counters_.piece != 0; }
+  bool finds_in_pieces(std::span<const IndexView>, const KeyColumn&) const override {
+    return counters_.piece != 0;
+  }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {
     return search_as(&TreeIndex::find_ranks, index, queries, out);
@@ -194,17 +199,33 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   }
 
  private:
-  // The last pieces of a block come first.
-  TakeLocations in_pieces(const TakeLocations& take) const {
-    const uint64_t piece = counters_.piece;
-    if (piece == 0) return take;
-    return [&take, piece](uint64_t first, std::span<const Location> block) {
-      for (uint64_t end = block.size(), begin; end > 0; end = begin) {
-        begin = (end - 1) / piece * piece;
-        STRIDE_TRY(take(first + begin, block.subspan(begin, end - begin)));
-      }
-      return Status();
+  // Hands pieces over from several threads, each of four in another order. A call that fails does
+  // so when half of them have been handed over, or all.
+  Status find_in_pieces(std::span<const IndexView> indexes, const KeyColumn& queries,
+                        const TakeLocations& take) {
+    std::vector<Location> found(queries.size);
+    STRIDE_TRY(to_.find(indexes, queries, found));
+    const uint64_t rows = counters_.piece, pieces = (queries.size + rows - 1) / rows;
+    auto hand_over = [&](uint64_t first, uint64_t end) {
+      std::atomic<uint64_t> next{first};
+      FirstFailure failure;
+      auto work = [&] {
+        for (uint64_t turn; (turn = next++) < end;) {
+          const uint64_t piece = (turn | 3) < end ? turn ^ 3 : turn;
+          const uint64_t begin = piece * rows;
+          failure.report(
+              take(begin, std::span(found).subspan(begin, std::min(rows, queries.size - begin))));
+        }
+      };
+      std::thread others[] = {std::thread(work), std::thread(work)};
+      work();
+      for (std::thread& other : others) other.join();
+      return failure.status();
     };
+    STRIDE_TRY(hand_over(0, pieces / 8 * 4));
+    STRIDE_TRY(counters_.call());
+    STRIDE_TRY(hand_over(pieces / 8 * 4, pieces));
+    return counters_.call();
   }
 
   template <class Search, class T>

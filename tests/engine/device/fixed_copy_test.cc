@@ -130,8 +130,8 @@ TEST_CASE_METHOD(FixedCopyTest, "FixedCopyTest.TheHostGoesOnWhereADeviceFails", 
         if (fake_) fake_->set_piece(2048);
         GetResult result;
         result.row_width = row_width;
-        expect_copies(keys, &result);  // and brings the table to the device
-        fail_call(n, code);            // 0: none, to count them
+        expect_copies(random_keys(30'000, 90), &result);  // and brings the table to the device
+        fail_call(n, code);                               // 0: none, to count them
         expect_copies(keys, &result);
         if (n == 0) calls_of_all = calls();
         work_again();
