@@ -47,8 +47,16 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+Status no_database(const std::string& directory) {
+  return Status(StatusCode::not_found, "no database here")
+      .with_file(directory)
+      .with_remedy(
+          "check the path, or open it for writing with create_if_missing, which makes one");
+}
+
 Status explain_missing(FileSystem& fs, const std::string& directory) {
   Result<std::vector<std::string>> names = fs.list(directory);
+  if (names.status().code() == StatusCode::not_found) return no_database(directory);
   if (!names.ok()) return names.status();
   if (has(*names, unfinished_name))
     return Status::invalid("a copy of a database was begun here, and is not whole")
@@ -68,7 +76,7 @@ Status explain_missing(FileSystem& fs, const std::string& directory) {
            (manifest_number(name) && is_our_manifest(fs, directory + "/" + name, true));
   });
   if (!ours) return not_a_database(directory);
-  return Status(StatusCode::not_found, "no database here").with_file(directory);
+  return no_database(directory);
 }
 
 Status explain_damaged(FileSystem& fs, const std::string& directory) {

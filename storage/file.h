@@ -85,6 +85,8 @@ class File {
   virtual Status sync() = 0;
   virtual Result<uint64_t> size() = 0;
   virtual Result<std::shared_ptr<const Mapping>> map() = 0;
+  // Whether path() still names this file: its directory may have been moved.
+  virtual bool is_in_place() const { return true; }
 };
 
 // Held while a database is open for writing; released when destroyed.

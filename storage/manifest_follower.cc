@@ -23,20 +23,28 @@ ManifestFollower::ManifestFollower(FileSystem& fs, std::string directory, Manife
       replay_(std::move(replay)),
       unsynced_(std::move(unsynced)) {}
 
+// not_found, too, where another database's file is there.
 Status ManifestFollower::open_file() {
   auto file = fs_.open(directory_ + "/" + manifest_name(position_.number), OpenMode::read);
-  if (file.ok()) file_ = std::move(*file);
-  return file.status();
+  if (!file.ok()) return file.status();
+  ManifestHeader header;
+  STRIDE_TRY((*file)->read_at(0, std::as_writable_bytes(std::span(&header, 1))));
+  if (header.identity != identity_)
+    return Status(StatusCode::not_found, "another database's file").with_file((*file)->path());
+  file_ = std::move(*file);
+  return {};
 }
 
 // The file that CURRENT names may be gone by the time that it is opened: then another one has taken
-// its place.
+// its place. So has one where the directory was moved, and there is another database now: its files
+// are not those that the edits of the file that is open name.
 Result<bool> ManifestFollower::read_on(const IsWhole& is_whole) {
   auto number = read_current(fs_, directory_);
   if (!number.ok()) return number.status();
+  const bool goes_on = *number == position_.number && (!file_ || file_->is_in_place());
   Status opened;
-  if (*number == position_.number && !file_) opened = open_file();
-  if (*number == position_.number && opened.ok()) {
+  if (goes_on && !file_) opened = open_file();
+  if (goes_on && opened.ok()) {
     auto size = file_->size();
     if (!size.ok()) return size.status();
     bool changed = false;
@@ -54,7 +62,7 @@ Result<bool> ManifestFollower::read_on(const IsWhole& is_whole) {
 Result<bool> ManifestFollower::is_current() {
   auto number = read_current(fs_, directory_);
   if (!number.ok()) return number.status();
-  if (*number != position_.number || !file_) return false;
+  if (*number != position_.number || !file_ || !file_->is_in_place()) return false;
   auto size = file_->size();
   if (!size.ok()) return size.status();
   return *size == size_seen_;

@@ -33,6 +33,12 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+bool is_named(const std::string& path, int fd) {
+  struct stat open, named;
+  return ::fstat(fd, &open) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 Descriptor open_descriptor(const std::string& path, int flags) {
   mode_t mode = S_IRUSR | S_IWUSR;
   struct stat directory;

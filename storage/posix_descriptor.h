@@ -52,6 +52,9 @@ auto retry(Call call) {
 // The directory that a path is in.
 std::string parent_of(const std::string& path);
 
+// Whether the path names the file that is open.
+bool is_named(const std::string& path, int fd);
+
 // Adds O_CLOEXEC to the flags; invalid, with errno, where it fails. A file that it creates is for
 // its user, and for those others who may do the same with the directory, as far as the umask lets.
 Descriptor open_descriptor(const std::string& path, int flags);

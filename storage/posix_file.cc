@@ -137,6 +137,7 @@ class PosixFile final : public File {
   Status sync() override;
   Result<uint64_t> size() override;
   Result<std::shared_ptr<const Mapping>> map() override;
+  bool is_in_place() const override { return is_named(path_, buffered_.get()); }
 
  private:
   Status failed(int error, const char* what) const {

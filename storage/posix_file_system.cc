@@ -19,13 +19,6 @@ namespace stride {
 
 namespace {
 
-// Whether the path names the file that is open.
-bool is_named(const std::string& path, int fd) {
-  struct stat open, named;
-  return ::fstat(fd, &open) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
-}
-
 // flock() belongs to the open file description, so a second handle of this very process is kept
 // out too, and the kernel drops it when the process dies. Forked children share the description:
 // their descriptors are closed for them, and only the process that took the lock releases it.

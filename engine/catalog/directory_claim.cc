@@ -30,7 +30,9 @@ Status DirectoryClaim::try_acquire(bool create) {
     made_ = std::move(*made);
   }
   Status current = read_current(fs_, directory_).status();
-  if (current.code() == StatusCode::invalid_argument) return current;
+  if (current.code() == StatusCode::invalid_argument ||
+      (current.code() == StatusCode::not_found && !create))
+    return current;
   auto lock = fs_.lock(directory_ + "/LOCK");
   if (lock.ok()) lock_ = std::move(*lock);
   return lock.status();

@@ -33,7 +33,8 @@ bool is_same(const LogRecord& a, const LogRecord& b) {
 Follower::Follower(const DatabaseContext& context, RecoveredDatabase* recovered)
     : context_(context),
       manifest_(std::move(recovered->follower)),
-      version_position_(recovered->position) {
+      version_position_(recovered->position),
+      identity_(manifest_->identity()) {
   for (ReplayedLog& log : recovered->replayed.logs)
     logs_.push_back({log.record, std::move(log.rows), nullptr, log.offset});
   recovered->replayed.logs.clear();
@@ -66,9 +67,17 @@ Result<Follower::Step> Follower::read_on(const std::shared_ptr<const Version>& b
 
 Status Follower::read_files(const std::shared_ptr<const Version>& before, MissingSegment missing) {
   next_.reset();
-  if (manifest_->position() != version_position_) {
+  // Nothing of a database that is another's: its segments and logs may have the same numbers.
+  const bool is_another = manifest_->identity() != identity_;
+  if (manifest_->position() != version_position_ || is_another) {
+    if (is_another) logs_.clear();
     const ManifestState state = manifest_->replay().state();
-    auto version = with_tables_of(context_, state, *before, missing);
+    Version known = *before;
+    if (is_another) {
+      known.tables = TableList();
+      known.index = std::make_shared<const TableIndex>();
+    }
+    auto version = with_tables_of(context_, state, known, missing);
     if (!version.ok()) return version.status();
     next_ = std::move(*version);
     next_logs_ = logs_of(state.logs);
@@ -211,6 +220,7 @@ Result<Follower::Step> Follower::insert(const std::shared_ptr<const Version>& be
   logs_ = std::move(next_logs_);
   next_logs_.clear();
   version_position_ = manifest_->position();
+  identity_ = manifest_->identity();
   return step;
 }
 

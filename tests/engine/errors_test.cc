@@ -128,9 +128,11 @@ TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.Tables", "[ErrorsTest]") {
 }
 
 TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.Paths", "[ErrorsTest]") {
-  expect_status(open({.create_if_missing = false}).status(), StatusCode::not_found, path());
-  expect_status(open({.read_only = true}).status(), StatusCode::not_found, path());
-  fs::create_directory(path());
+  for (bool is_there : {false, true}) {
+    if (is_there) fs::create_directory(path());
+    for (const Options& options : {Options{.create_if_missing = false}, Options{.read_only = true}})
+      expect_status(open(options).status(), StatusCode::not_found, "no database here (" + path());
+  }
   std::ofstream(path() + "/holiday.jpg") << "not ours";
   expect_status(open().status(), StatusCode::invalid_argument, path());
   CHECK(fs::exists(path() + "/holiday.jpg"));

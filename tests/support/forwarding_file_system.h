@@ -30,6 +30,7 @@ class ForwardingFile : public File {
   Status sync() override { return below_->sync(); }
   Result<uint64_t> size() override { return below_->size(); }
   Result<std::shared_ptr<const Mapping>> map() override { return below_->map(); }
+  bool is_in_place() const override { return below_->is_in_place(); }
 
  private:
   std::unique_ptr<File> below_;

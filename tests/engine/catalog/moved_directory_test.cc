@@ -112,6 +112,37 @@ TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.ItsLockIsRemoved",
   expect_moved_database();
 }
 
+// It follows the path, whose database has segments of the same names as the one before.
+TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.AReaderNeverMixesTwoDatabases",
+                 "[MovedDirectoryTest]") {
+  const bool has_read_on = GENERATE(false, true);
+  auto reader = Database::open(path_, {.read_only = true, .threads = 2});
+  REQUIRE_OK(reader);
+  if (has_read_on) REQUIRE_OK((*reader)->refresh());
+  REQUIRE_OK(db_->close());
+  fs::rename(path_, old_);
+  {
+    const auto moved = open(old_);
+    REQUIRE_OK(bulk(*moved, *moved->open_table("t"), "c"));
+  }
+  const auto other = open(path_);
+  const Table table = *other->create_table("t");
+  for (const char* letter : {"x", "y", "z"}) REQUIRE_OK(bulk(*other, table, letter));
+  REQUIRE_OK((*reader)->refresh());
+  const Snapshot snapshot = (*reader)->snapshot();
+  const Table read = *(*reader)->open_table("t");
+  CHECK(*snapshot.count(read) == 3000u);
+  for (const std::string key : {"a7", "b7", "c7"}) CHECK(!*snapshot.get(read, key));
+  for (const std::string key : {"x7", "y7", "z7"}) {
+    const auto value = snapshot.get(read, key);
+    REQUIRE_OK(value);
+    REQUIRE(*value);
+    CHECK((*value)->size() == 3000u);
+    CHECK(static_cast<char>((**value)[0]) == key[0]);
+  }
+  CHECK_OK((*reader)->refresh());
+}
+
 // Files that a snapshot has kept are left to the next opening, which knows whose they are.
 TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.ASnapshotOutlivesTheDatabase",
                  "[MovedDirectoryTest]") {
