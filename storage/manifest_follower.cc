@@ -41,7 +41,14 @@ Status ManifestFollower::open_file() {
 Result<bool> ManifestFollower::read_on(const IsWhole& is_whole) {
   auto number = read_current(fs_, directory_);
   if (!number.ok()) return number.status();
-  const bool goes_on = *number == position_.number && (!file_ || file_->is_in_place());
+  bool goes_on = *number == position_.number;
+  if (goes_on && file_ && !file_->is_in_place()) {
+    goes_on = false;
+    // Unless the database's own next manifest has come meanwhile.
+    number = read_current(fs_, directory_);
+    if (!number.ok()) return number.status();
+    if (*number == position_.number) ++database_;
+  }
   Status opened;
   if (goes_on && !file_) opened = open_file();
   if (goes_on && opened.ok()) {
@@ -75,6 +82,7 @@ Status ManifestFollower::begin_anew(const IsWhole& is_whole) {
   const uint64_t synced_end = unsynced.empty() ? recovered->end.offset : unsynced.front().offset;
   replay_ = ManifestReplay(recovered->state);
   position_ = {recovered->end.number, synced_end};
+  if (identity_ != recovered->identity) ++database_;
   identity_ = recovered->identity;
   unsynced_.clear();
   file_.reset();

@@ -39,6 +39,8 @@ class ManifestFollower {
   const ManifestReplay& replay() const { return replay_; }
   ManifestPosition position() const { return position_; }
   uint32_t identity() const { return identity_; }
+  // Another number for each database that it has met at the path.
+  uint64_t database() const { return database_; }
   void set_identity(uint32_t identity) { identity_ = identity; }
   // Edits that were applied, after the last that was synced.
   const std::vector<VersionEdit>& unsynced() const { return unsynced_; }
@@ -58,6 +60,7 @@ class ManifestFollower {
   ManifestReplay replay_;
   std::vector<VersionEdit> unsynced_;
   uint32_t identity_ = 0;
+  uint64_t database_ = 0;
   std::unique_ptr<File> file_;  // of position_.number; null: not opened yet
   uint64_t size_seen_ = 0;      // of the file, by the last read_on()
   // The checksum of what followed the last whole edit, and whether that was found to be no damage.

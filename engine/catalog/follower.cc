@@ -24,6 +24,13 @@ Status damaged_log(const std::string& path, uint64_t offset, const std::string& 
       .with_remedy("restore the database from a backup");
 }
 
+Version without_tables(const Version& version) {
+  Version blank = version;
+  blank.tables = TableList();
+  blank.index = std::make_shared<const TableIndex>();
+  return blank;
+}
+
 bool is_same(const LogRecord& a, const LogRecord& b) {
   return a.number == b.number && a.id == b.id;
 }
@@ -34,7 +41,7 @@ Follower::Follower(const DatabaseContext& context, RecoveredDatabase* recovered)
     : context_(context),
       manifest_(std::move(recovered->follower)),
       version_position_(recovered->position),
-      identity_(manifest_->identity()) {
+      database_(manifest_->database()) {
   for (ReplayedLog& log : recovered->replayed.logs)
     logs_.push_back({log.record, std::move(log.rows), nullptr, log.offset});
   recovered->replayed.logs.clear();
@@ -67,17 +74,13 @@ Result<Follower::Step> Follower::read_on(const std::shared_ptr<const Version>& b
 
 Status Follower::read_files(const std::shared_ptr<const Version>& before, MissingSegment missing) {
   next_.reset();
-  // Nothing of a database that is another's: its segments and logs may have the same numbers.
-  const bool is_another = manifest_->identity() != identity_;
+  const bool is_another = manifest_->database() != database_;
   if (manifest_->position() != version_position_ || is_another) {
+    // Another database's segments and logs may have the same numbers.
     if (is_another) logs_.clear();
     const ManifestState state = manifest_->replay().state();
-    Version known = *before;
-    if (is_another) {
-      known.tables = TableList();
-      known.index = std::make_shared<const TableIndex>();
-    }
-    auto version = with_tables_of(context_, state, known, missing);
+    auto version = is_another ? with_tables_of(context_, state, without_tables(*before), missing)
+                              : with_tables_of(context_, state, *before, missing);
     if (!version.ok()) return version.status();
     next_ = std::move(*version);
     next_logs_ = logs_of(state.logs);
@@ -220,7 +223,7 @@ Result<Follower::Step> Follower::insert(const std::shared_ptr<const Version>& be
   logs_ = std::move(next_logs_);
   next_logs_.clear();
   version_position_ = manifest_->position();
-  identity_ = manifest_->identity();
+  database_ = manifest_->database();
   return step;
 }
 

@@ -85,7 +85,7 @@ class Follower {
   std::unique_ptr<ManifestFollower> manifest_;
   std::vector<Log> logs_;
   ManifestPosition version_position_;  // of the version that the last step made
-  uint32_t identity_;                  // of its database
+  uint64_t database_;                  // ManifestFollower::database() of that
 
   // Of the step that is being made.
   std::shared_ptr<Version> next_;  // null: the manifest says the same as before

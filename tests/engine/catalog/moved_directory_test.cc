@@ -143,6 +143,33 @@ TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.AReaderNeverMixesTwoDat
   CHECK_OK((*reader)->refresh());
 }
 
+// A copy has the same identity, manifest and numbers, and went on by itself.
+TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.AReaderNeverMixesACopyWithItsOrigin",
+                 "[MovedDirectoryTest]") {
+  const std::string copy = directory_.file("copy");
+  REQUIRE_OK(db_->close());
+  fs::copy(path_, copy);
+  db_ = open(path_);
+  REQUIRE_OK(bulk(*db_, *db_->open_table("t"), "c"));
+  const bool has_read_on = GENERATE(false, true);
+  auto reader = Database::open(path_, {.read_only = true, .threads = 2});
+  REQUIRE_OK(reader);
+  if (has_read_on) REQUIRE_OK((*reader)->refresh());
+  REQUIRE_OK(db_->close());
+  {
+    const auto other = open(copy);
+    REQUIRE_OK(bulk(*other, *other->open_table("t"), "x"));
+  }
+  fs::rename(path_, old_);
+  fs::rename(copy, path_);
+  REQUIRE_OK((*reader)->refresh());
+  const Snapshot snapshot = (*reader)->snapshot();
+  const Table read = *(*reader)->open_table("t");
+  CHECK(*snapshot.count(read) == 3000u);
+  for (const std::string key : {"a7", "b7", "x7"}) CHECK(*snapshot.get(read, key));
+  CHECK(!*snapshot.get(read, "c7"));
+}
+
 // Files that a snapshot has kept are left to the next opening, which knows whose they are.
 TEST_CASE_METHOD(MovedDirectoryTest, "MovedDirectoryTest.ASnapshotOutlivesTheDatabase",
                  "[MovedDirectoryTest]") {
