@@ -24,6 +24,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gpu/access_costs.h"
@@ -107,9 +109,30 @@ class ResidentIndex {
   virtual uint64_t memory_bytes() const = 0;
 };
 
-// Takes the answers to queries [first, first + locations.size()). Called from several threads at
-// once; what it returns, if not ok, ends the search.
-using TakeLocations = std::function<Status(uint64_t first, std::span<const Location> locations)>;
+// Who takes the answers of a search while it goes on. Both are called from several threads at once.
+class TakeLocations {
+ public:
+  // Takes the answers to queries [first, first + locations.size()). What it returns, if not ok,
+  // ends the search.
+  using Take = std::function<Status(uint64_t first, std::span<const Location> locations)>;
+  // Does some of what has come up meanwhile, if there is any; does not throw.
+  using Meanwhile = std::function<void()>;
+
+  template <class F>
+  requires(std::is_invocable_r_v<Status, F, uint64_t, std::span<const Location>>)
+      TakeLocations(F take, Meanwhile meanwhile = {})  // NOLINT: a lambda is one
+      : take_(std::move(take)), meanwhile_(std::move(meanwhile)) {}
+
+  Status operator()(uint64_t first, std::span<const Location> locations) const {
+    return take_(first, locations);
+  }
+  // May be null.
+  const Meanwhile& meanwhile() const { return meanwhile_; }
+
+ private:
+  Take take_;
+  Meanwhile meanwhile_;
+};
 
 // The values that a batch has found, still on the device. Must not outlive the indexes, nor what
 // else find_values() was given.
@@ -160,7 +183,8 @@ class TreeIndex {
   virtual Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
                              const TakeLocations& take) = 0;
   // Whether find_blocks() hands small blocks of such queries, about in their order, to all of the
-  // host's threads, so that it pays to work on a block at once.
+  // host's threads, and has each thread call take.meanwhile() whenever nobody waits for it, also
+  // after the last block, so that it pays to work on blocks at once.
   virtual bool finds_in_pieces(std::span<const IndexView> indexes, const KeyColumn& queries) const {
     (void)indexes, (void)queries;
     return false;

@@ -109,14 +109,10 @@ class BatchSearch {
   Status locate(HostQueries* queries, const TakeLocations& take,
                 const std::function<void()>& begin_again = {});
 
-  // Whether so many rows of `width` bytes are best copied block by block, as soon as locate() hands
-  // one over: where it hands small ones, about in the order of the queries, to all threads. Large
-  // batches are copied afterwards: beside a load that was still being written 8M rows of 44 bytes
-  // took four times as long, most likely because who loses its processor while it copies keeps all
-  // others waiting.
-  bool copies_blocks(const KeyColumn& queries, uint64_t width) const {
-    constexpr uint64_t most_bytes = 16 << 20;
-    return queries.size <= most_bytes / width && batch_.all_on_device() &&
+  // Whether locate() hands over small blocks, about in the order of the queries, and calls
+  // take.meanwhile() whenever a thread has time for what can be done with them.
+  bool finds_in_pieces(const KeyColumn& queries) const {
+    return batch_.all_on_device() &&
            batch_.device().tree_index().finds_in_pieces(batch_.indexes(), queries);
   }
 

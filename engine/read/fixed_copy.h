@@ -10,7 +10,7 @@
 
 namespace stride {
 
-// width: of the values, not 0.
+// width: of the values, not 0. It may be the one that is wanted.
 Status copy_fixed(BatchSearch& search, HostQueries* queries, uint64_t width, GetResult* result);
 
 }  // namespace stride

@@ -9,6 +9,7 @@
 
 #include "engine/read/batch_search.h"
 #include "engine/read/fixed_copy.h"
+#include "engine/read/fixed_rows.h"
 #include "engine/read/result_writer.h"
 #include "engine/read/row_tasks.h"
 #include "storage/key_filter.h"
@@ -144,30 +145,6 @@ Status lookup_references(Executor& executor, const SegmentList& segments, const 
 
 namespace {
 
-// Copies the values of rows [begin, end), which all have one width, to where they belong; from(i):
-// where row i is, or null.
-template <class From>
-void copy_rows(uint64_t begin, uint64_t end, GetResult* result, const From& from) {
-  const uint64_t width = result->row_width;
-  const std::vector<std::byte> nothing(width);
-  ResultWriter out(result->data.data() + begin * width, result->data.size() > cached_bytes);
-  auto look_ahead = [&](uint64_t i) {
-    if (const std::byte* row = i < end ? from(i) : nullptr) prefetch_row(row, width);
-  };
-  for (uint64_t i = begin; i < begin + copies_ahead; ++i) look_ahead(i);
-  for (uint64_t i = begin; i < end; ++i) {
-    look_ahead(i + copies_ahead);
-    const std::byte* row = from(i);
-    out.add(row ? row : nothing.data(), width);
-  }
-}
-
-// Makes room for rows that have one width.
-void reset_rows(uint64_t rows, GetResult* result) {
-  result->data.reset(rows * result->row_width);
-  result->values = Column::fixed(result->data.data(), result->row_width, rows);
-}
-
 // The copies of few values, one after the other.
 Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult* result) {
   Bytes values[few_queries];
@@ -236,7 +213,8 @@ Status copy_from_device(BatchSearch& search, const KeyColumn& queries, GetResult
   return {};
 }
 
-// All values have the width that is wanted, and go to their places as soon as they are found.
+// All values have the width that is wanted, and the host searches: they go to their places as soon
+// as they are found.
 Status copy_wanted(BatchSearch& search, HostQueries* queries, GetResult* result) {
   reset_rows(queries->column().size, result);
   return search.locate(queries, [&](uint64_t first, std::span<const Location> block) {
@@ -410,9 +388,9 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
   }
   if (uint64_t width = search.value_width();
       width > 0 && search.cold().idle() && search.is_plain()) {
-    if (width != result->row_width) return copy_fixed(search, &queries, width, result);
-    if (!search.batch().any_on_device() || search.copies_blocks(queries.column(), width))
+    if (width == result->row_width && !search.batch().any_on_device())
       return copy_wanted(search, &queries, result);
+    return copy_fixed(search, &queries, width, result);
   }
   return CopyPasses(search, n, result).run(&queries);
 }

@@ -37,10 +37,16 @@ class ResultWriter {
   ResultWriter(const ResultWriter&) = delete;
 
   void add(const std::byte* row, uint64_t bytes) {
-    if (bytes > longest_collected) return add_long(row, bytes);
+    if (bytes > longest_collected)
+      return add_long(bytes, [&](std::byte* to) { std::memcpy(to, row, bytes); });
     copy(window_ + filled_, row, bytes);
-    filled_ += bytes;
-    if (filled_ >= window_bytes) flush();
+    grow(bytes);
+  }
+  void add_zeros(uint64_t bytes) {
+    if (bytes > longest_collected)
+      return add_long(bytes, [&](std::byte* to) { std::memset(to, 0, bytes); });
+    std::memset(window_ + filled_, 0, bytes);
+    grow(bytes);
   }
 
  private:
@@ -80,6 +86,11 @@ class ResultWriter {
 #endif
   }
 
+  void grow(uint64_t bytes) {
+    filled_ += bytes;
+    if (filled_ >= window_bytes) flush();
+  }
+
   void flush() {
     if (start_ > 0 || !past_caches_) {
       std::memcpy(out_ + start_, window_ + start_, window_bytes - start_);
@@ -92,9 +103,10 @@ class ResultWriter {
     std::memcpy(window_, window_ + window_bytes, filled_);
   }
 
-  void add_long(const std::byte* row, uint64_t bytes) {
+  template <class Write>
+  void add_long(uint64_t bytes, const Write& write) {
     std::memcpy(out_ + start_, window_ + start_, filled_ - start_);
-    std::memcpy(out_ + filled_, row, bytes);
+    write(out_ + filled_);
     uint64_t end = filled_ + bytes;
     out_ += end / line_bytes * line_bytes;
     start_ = filled_ = end % line_bytes;

@@ -134,15 +134,32 @@ class PieceRun {
       watch(&error, [&] { starts_wait_for_kernels() ? begin_beside(begin, &starter) : begin(); });
     }
     for (uint64_t turn; (turn = next_++) < batch_.pieces + slots_;) {
-      if (turn >= slots_) watch(&error, [&] { take(turn - slots_); });
-      if (turn >= batch_.pieces) continue;
-      if (batch_.bring && !failed_ && !has_failure_) batch_.bring(turn, turn % slots_, room_);
-      room_.raise_ready(turn);
+      if (turn >= slots_) {
+        watch(&error, [&] { take(turn - slots_); });
+        ++taken_;
+      }
+      if (turn < batch_.pieces) {
+        if (batch_.bring && goes_on()) batch_.bring(turn, turn % slots_, room_);
+        room_.raise_ready(turn);
+      }
+      if (batch_.meanwhile && goes_on()) batch_.meanwhile();
     }
+    if (batch_.meanwhile) help_the_last();
     if (starter.joinable()) starter.join();
     if (of_start) std::rethrow_exception(of_start);
     if (error) std::rethrow_exception(error);
   }
+
+  // Others still take pieces, and with each there may be more to do.
+  void help_the_last() {
+    for (bool is_last = false; goes_on() && !is_last; std::this_thread::yield()) {
+      is_last = taken_ == batch_.pieces;
+      batch_.meanwhile();
+    }
+  }
+
+  // Whether results of this batch are results.
+  bool goes_on() const { return !failed_ && !has_failure_; }
 
   void start() {
     OnDevice on(transfer_.device());
@@ -162,7 +179,7 @@ class PieceRun {
   // Waits for the results of a piece, and hands them over. Not where something has failed: then
   // pieces are not brought any more, and what comes out of them are no results.
   void take(uint64_t piece) {
-    if (has_failure_ || !wait_for(piece) || !batch_.take || has_failure_ || failed_) return;
+    if (has_failure_ || !wait_for(piece) || !batch_.take || !goes_on()) return;
     Status status = batch_.take(piece, piece % slots_, room_);
     if (status.ok()) return;
     std::lock_guard lock(mutex_);
@@ -199,8 +216,9 @@ class PieceRun {
   PieceFlags flags_{};
   CudaStream stream_;  // goes before the room, and waits for what uses it
   KernelWatch watch_;
-  // A line of its own, for all threads write it in each turn and read what lies around it.
+  // Lines of their own, for all threads write them in each turn and read what lies around them.
   alignas(64) std::atomic<uint64_t> next_{0};
+  alignas(64) std::atomic<uint64_t> taken_{0};
   alignas(64) std::atomic<bool> started_{false}, failed_{false}, has_failure_{false};
   std::mutex mutex_;
   Status failure_;
@@ -229,7 +247,8 @@ Status search_in_pieces(CudaTransfer& transfer, const KeyColumn& all,
     auto count_of = [&](uint64_t piece) {
       return std::min<uint64_t>(piece_queries, queries.size - first_of(piece));
     };
-    PieceBatch batch{(queries.size + piece_queries - 1) / piece_queries, {}, {}, {}};
+    PieceBatch batch{
+        (queries.size + piece_queries - 1) / piece_queries, {}, {}, {}, search.meanwhile};
     batch.start = [&](const PieceFlags& flags, const PieceRoom& room, cudaStream_t stream) {
       const QueryPieces pieces{flags, !queries_are_here, !there};
       const KeyColumn from =

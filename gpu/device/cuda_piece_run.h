@@ -26,6 +26,9 @@ struct PieceBatch {
   // Takes what came out of a piece from its slot of room.out(). Null: it is there. A Status that is
   // not ok ends the batch.
   std::function<Status(uint64_t piece, uint64_t slot, const PieceRoom& room)> take;
+  // What a thread does when nobody waits for a piece that it has to bring or to take, again and
+  // again until all pieces have been taken, and once more then. May be null. Does not throw.
+  std::function<void()> meanwhile;
 };
 
 // Throws CudaFailure.

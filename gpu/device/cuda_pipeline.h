@@ -30,6 +30,7 @@ struct BatchSearchKernel {
   uint32_t result_bytes;  // of each query
   QueryAccess access;
   StartSearch start;
+  std::function<void()> meanwhile = {};  // as that of a PieceBatch (cuda_piece_run.h)
 };
 
 // Takes results [first, first + count), in host memory. Called from several threads at once; a

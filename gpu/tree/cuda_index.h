@@ -65,6 +65,8 @@ QueryAccess access_of(uint32_t number_width, const KeyColumn& queries);
 void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream);
 // The width (4 or 8) of the numbers by which an index can be searched; 0: by bytes only.
 uint32_t number_width(const ResidentIndex& index);
+// That of all of them. Precondition: they are resident.
+uint32_t number_width(std::span<const IndexView> indexes);
 
 // Random gathers and copies in device memory (BackendLimits).
 void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits* limits);

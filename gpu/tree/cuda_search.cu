@@ -99,6 +99,12 @@ uint32_t number_width(const ResidentIndex& index) {
   return are_numbers(keys, 8) ? 8 : are_numbers(keys, 4) ? 4 : 0;
 }
 
+uint32_t number_width(std::span<const IndexView> indexes) {
+  const uint32_t width = indexes.empty() ? 0 : number_width(*indexes[0].resident);
+  auto has_width = [&](const IndexView& i) { return number_width(*i.resident) == width; };
+  return std::all_of(indexes.begin(), indexes.end(), has_width) ? width : 0;
+}
+
 namespace {
 
 __global__ void gather_sectors(const uint4* table, uint64_t sectors, uint64_t count,

@@ -101,12 +101,8 @@ class CudaTreeIndex final : public TreeIndex {
   }
   bool finds_in_pieces(std::span<const IndexView> indexes,
                        const KeyColumn& queries) const override {
-    if (!all_resident(indexes) || !queries.is_fixed()) return false;
-    const uint32_t width = number_width(*indexes[0].resident);
-    return std::all_of(
-               indexes.begin(), indexes.end(),
-               [&](const IndexView& index) { return number_width(*index.resident) == width; }) &&
-           access_of(width, queries) == QueryAccess::once &&
+    return all_resident(indexes) &&
+           access_of(number_width(indexes), queries) == QueryAccess::once &&
            fits_pieces(queries.size, queries.width, sizeof(Location));
   }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
@@ -294,18 +290,19 @@ class CudaTreeIndex final : public TreeIndex {
                        cudaStream_t on) {
         search_cuda(index, CudaSearch::find_ranks, chunk, static_cast<uint32_t*>(room), pieces, on);
       };
-      return search_in_chunks(context_.transfer, queries,
-                              {sizeof(uint32_t), access_of(number_width(index), queries), start},
-                              [&](uint64_t first, uint64_t count, const std::byte* results) {
-                                return take_ranks(first, count,
-                                                  reinterpret_cast<const uint32_t*>(results), take);
-                              });
+      return search_in_chunks(
+          context_.transfer, queries,
+          {sizeof(uint32_t), access_of(number_width(index), queries), start, take.meanwhile()},
+          [&](uint64_t first, uint64_t count, const std::byte* results) {
+            return take_ranks(first, count, reinterpret_cast<const uint32_t*>(results), take);
+          });
     }
     CudaStream stream(context_.device);
     CudaIndexList list(context_.device, indexes, stream);
     stream.wait();
     return search_in_chunks(
-        context_.transfer, queries, {sizeof(Location), list.access(queries), find_in(list)},
+        context_.transfer, queries,
+        {sizeof(Location), list.access(queries), find_in(list), take.meanwhile()},
         [&](uint64_t first, uint64_t count, const std::byte* results) {
           return take(first, {reinterpret_cast<const Location*>(results), count});
         });

@@ -254,9 +254,7 @@ CudaIndexList::CudaIndexList(CudaDevice& device, std::span<const IndexView> inde
     put_indexes<<<1, n, 0, stream>>>(some, list_.data() + first);
   }
   cuda_check(cudaGetLastError(), "list indexes");
-  if (!indexes.empty()) width_ = number_width(*indexes[0].resident);
-  for (const IndexView& index : indexes)
-    if (number_width(*index.resident) != width_) width_ = 0;
+  width_ = number_width(indexes);
 }
 
 void CudaIndexList::find(const KeyColumn& queries, Location* out, const QueryPieces* pieces,

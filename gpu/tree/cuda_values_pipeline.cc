@@ -76,7 +76,7 @@ class CudaFoundValues final : public FoundValues {
 
   // Bytes [first, last) of all values.
   Status copy_some(std::byte* values, uint64_t first, uint64_t last) {
-    PieceBatch batch{(last - first + slot_bytes - 1) / slot_bytes, {}, {}, {}};
+    PieceBatch batch{(last - first + slot_bytes - 1) / slot_bytes, {}, {}, {}, {}};
     batch.start = [&](const PieceFlags& flags, const PieceRoom& room, cudaStream_t stream) {
       gather_pieces_cuda(indexes_, locations_.data(), ends_on_device_.data(), ends_.size(), first,
                          last, flags, room.out(), stream);

@@ -199,8 +199,9 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   }
 
  private:
-  // Hands pieces over from several threads, each of four in another order. A call that fails does
-  // so when half of them have been handed over, or all.
+  // Hands pieces over from several threads, each of four in another order, which have time for
+  // other work after each. A call that fails does so when half of them have been handed over, or
+  // all.
   Status find_in_pieces(std::span<const IndexView> indexes, const KeyColumn& queries,
                         const TakeLocations& take) {
     std::vector<Location> found(queries.size);
@@ -215,6 +216,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
           const uint64_t begin = piece * rows;
           failure.report(
               take(begin, std::span(found).subspan(begin, std::min(rows, queries.size - begin))));
+          if (take.meanwhile()) take.meanwhile()();
         }
       };
       std::thread others[] = {std::thread(work), std::thread(work)};

@@ -2,6 +2,7 @@
 // piece while the host brings them (gpu/device/piece_flags.h). The host backend does the same
 // batches.
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -207,6 +208,33 @@ TEST_CASE_METHOD(PiecesTest, "PiecesTest.ABlockThatIsRefusedEndsTheSearch", "[Pi
     CHECK(status.code() == StatusCode::not_found);
     CHECK(status.message() == "refused");
     expect_ranks(numbers, queries, right, MemoryPlace::plain, MemoryPlace::plain);
+  }
+}
+
+// Who takes blocks may work on them between two of them, and does so once more when it has all.
+TEST_CASE_METHOD(PiecesTest, "PiecesTest.ThreadsHaveTimeMeanwhile", "[PiecesTest]") {
+  Random random(seed());
+  const SortedNumbers<uint64_t> numbers(*backend_, random, 5000);
+  const IndexView view = numbers.index->view();
+  for (uint64_t n : {16'384, 100'000, 300'001}) {
+    INFO(n << " queries");
+    const auto queries = numbers.queries(random, n);
+    std::atomic<uint64_t> taken{0}, calls{0}, seen{0};
+    auto take = [&](uint64_t, std::span<const Location> block) {
+      taken += block.size();
+      return Status();
+    };
+    auto meanwhile = [&] {
+      ++calls;
+      uint64_t now = taken, before = seen;
+      while (before < now && !seen.compare_exchange_weak(before, now)) continue;
+    };
+    REQUIRE_OK(trees().find_blocks({&view, 1}, numbers.column(queries), {take, meanwhile}));
+    CHECK(taken == n);
+    const bool in_pieces = trees().finds_in_pieces({&view, 1}, numbers.column(queries));
+    CHECK(in_pieces == (side_ == "cuda"));
+    CHECK(seen == (in_pieces ? n : 0));
+    if (!in_pieces) CHECK(calls == 0u);
   }
 }
 
