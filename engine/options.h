@@ -77,8 +77,9 @@ struct Options {
   std::vector<int> devices{};
   ValuePlacement value_placement = ValuePlacement::host;
   // Null: a backend of its own, as the options above say. Else this one, which may serve several
-  // databases; `threads`, `backend`, `devices` and `gpu_memory_limit_bytes` are not looked
-  // at then.
+  // databases; `threads`, `backend`, `devices` and `gpu_memory_limit_bytes` are not looked at then.
+  // What makes one (gpu/backend.h) is not installed: it is for programs in StrideDB's source tree,
+  // and so are file systems (storage/file.h).
   std::shared_ptr<Backend> shared_backend = nullptr;
   FileSystem* file_system = nullptr;  // null: FileSystem::posix(). Must outlive the database.
   // Who is told what the database does by itself (engine/event_listener.h). Null: nobody.

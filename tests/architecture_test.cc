@@ -1,5 +1,6 @@
-// Who may include whom, and where CUDA may be spoken of: docs/architecture.md, "Rooms". The checker
-// reads the sources themselves, so that what breaks a rule fails here and not in a review.
+// Who may include whom, and where CUDA may be spoken of: docs/architecture.md, "Folders". A room is
+// a folder of the top level. The checker reads the sources themselves, so that what breaks a rule
+// fails here and not in a review.
 #include <unistd.h>
 
 #include <algorithm>

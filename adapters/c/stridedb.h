@@ -36,8 +36,8 @@
  * before serves to be released, and all else fails with STRIDE_CLOSED.
  *
  * Stability. What is here stays, and keeps its meaning and its layout, in all versions of one major
- * number, 0 included; structs that a caller makes begin with their size, so that they can grow at
- * the end. The shared library's name has the minor number too before version 1.0, because of its
+ * number, 0 included; structs of options, reports and buffers begin with their size, so that they
+ * can grow at the end, and those without a size never grow. The shared library's name has the minor number too before version 1.0, because of its
  * C++ half: programs are then linked again for another minor version.
  */
 #ifndef STRIDEDB_H
