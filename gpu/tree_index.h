@@ -182,9 +182,9 @@ class TreeIndex {
   // where one of several devices has failed.
   virtual Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
                              const TakeLocations& take) = 0;
-  // Whether find_blocks() hands small blocks of such queries, about in their order, to all of the
-  // host's threads, and has each thread call take.meanwhile() whenever nobody waits for it, also
-  // after the last block, so that it pays to work on blocks at once.
+  // Whether find_blocks() hands small blocks of such queries, about in their order, to the host's
+  // threads, and has all of these call take.meanwhile() whenever nobody waits for them, also after
+  // the last block, so that it pays to work on blocks at once.
   virtual bool finds_in_pieces(std::span<const IndexView> indexes, const KeyColumn& queries) const {
     (void)indexes, (void)queries;
     return false;

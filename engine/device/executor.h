@@ -27,6 +27,20 @@
 
 namespace stride {
 
+// One of the uses that are counted, as long as it lives.
+class CountedUse {
+ public:
+  explicit CountedUse(std::atomic<uint32_t>& uses) : uses_(uses), before_(uses++) {}
+  ~CountedUse() { --uses_; }
+  CountedUse(const CountedUse&) = delete;
+  // How many there were already.
+  uint32_t before() const { return before_; }
+
+ private:
+  std::atomic<uint32_t>& uses_;
+  const uint32_t before_;
+};
+
 // Thread-safe.
 class Executor {
  public:
@@ -76,6 +90,9 @@ class Executor {
   // Measures the costs of the host, and of the device where there is one, in some tenths of a
   // second each.
   Status measure_costs(BackendCosts* costs);
+
+  // How many batches of values are copied at this time: for CountedUse.
+  std::atomic<uint32_t>& copies() { return copies_; }
 
   // Precondition: the segments are prepared. queries: how many. insist: it has to be the device.
   Batch batch(const SegmentList& segments, uint64_t queries, bool insist = false);
@@ -139,6 +156,7 @@ class Executor {
   std::vector<bool> told_;   // which of several devices are known to be lost
   std::atomic<uint64_t> losses_{0};
   std::atomic<uint64_t> demand_{0};
+  std::atomic<uint32_t> copies_{0};
 
   Residents residents_;
   Crossover crossover_;

@@ -119,6 +119,7 @@ class BatchSearch {
   // Call after a failure of the device.
   Status leave_device(HostQueries* queries);
 
+  Executor& executor() const { return executor_; }
   Backend& host() const { return *executor_.host(); }
   const Executor::Batch& batch() const { return batch_; }
   std::span<const Source> sources() const { return sources_; }

@@ -3,20 +3,23 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <new>
 #include <span>
 #include <vector>
 
 #include "engine/read/fixed_rows.h"
 #include "engine/read/result_writer.h"
 #include "engine/read/row_tasks.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
 
-// Small batches make small tasks, so that all threads end at about the same time.
-uint64_t rows_of_task(uint64_t queries) {
-  constexpr uint64_t many_tasks = 128;
-  return queries < many_tasks * rows_per_task ? rows_per_task / 4 : rows_per_task;
+// Small batches make small tasks, and so do wide values: all threads end at about the same time.
+uint64_t rows_of_task(uint64_t queries, uint64_t width) {
+  constexpr uint64_t many_tasks = 128, word = 64, task_bytes = 1 << 20;
+  const uint64_t rows = queries < many_tasks * rows_per_task ? rows_per_task / 4 : rows_per_task;
+  return std::clamp(task_bytes / width / word * word, word, rows);
 }
 
 // Where a value goes depends on nothing but how many before it were found. Queries make tasks, and
@@ -30,9 +33,11 @@ class FixedCopy {
       : search_(search),
         n_(queries),
         width_(width),
-        task_rows_(rows_of_task(queries)),
+        task_rows_(rows_of_task(queries, width)),
         tasks_((queries + task_rows_ - 1) / task_rows_),
         are_padded_(width == result->row_width),
+        watch_(WorkWatch::current()),
+        other_copies_(search.executor().copies()),
         result_(*result) {
     result_.scratch.reset(n_);
     locations_ = reinterpret_cast<Location*>(result_.scratch.data());
@@ -40,22 +45,18 @@ class FixedCopy {
   }
 
   Status run(HostQueries* queries) {
-    is_early_ = n_ <= most_early_bytes / width_ && search_.finds_in_pieces(queries->column()) &&
-                (are_padded_ || result_.data.keeps_memory(n_ * width_));
+    is_early_ = other_copies_.before() < few_copies && search_.finds_in_pieces(queries->column()) &&
+                make_early_room();
     if (is_early_) located_ = std::vector<std::atomic<uint32_t>>(tasks_);
-    if (are_padded_)
-      reset_rows(n_, &result_);
-    else if (is_early_)
-      result_.data.reset(n_ * width_);
+    if (are_padded_) reset_rows(n_, &result_);
     result_.offsets[0] = 0;
     auto take = [&](uint64_t first, std::span<const Location> block) {
       put_block(first, block, locations_, /*total_bytes=*/0, found_);  // they are read at once
       if (is_early_) note_located(first, first + block.size());
       return Status();
     };
-    auto meanwhile = [&] {
-      if (is_early_) copy_located();
-    };
+    TakeLocations::Meanwhile meanwhile;
+    if (is_early_) meanwhile = [&] { copy_located(); };
     auto begin_again = [&] {
       is_early_ = false;
       progress_ = Progress{0, 0};
@@ -70,8 +71,23 @@ class FixedCopy {
     uint32_t tasks, found;
   };
   static_assert(rows_per_task / 4 % 64 == 0);
-  // Room for all that might be found, of which only what is found is touched.
-  static constexpr uint64_t most_early_bytes = 1 << 30;
+
+  // Where more batches are copied at once, no thread has time to spare.
+  static constexpr uint32_t few_copies = 2;
+
+  // Makes room for all that might be found, of which only what is found is touched. False: there is
+  // none, or too much might be found.
+  bool make_early_room() {
+    constexpr uint64_t most_bytes = 1 << 30;
+    if (are_padded_) return n_ <= UINT32_MAX;  // they need no more than their own room
+    if (n_ > most_bytes / width_ || !result_.data.keeps_memory(n_ * width_)) return false;
+    try {
+      result_.data.reset(n_ * width_);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
 
   uint64_t task_end(uint64_t task) const { return std::min(n_, (task + 1) * task_rows_); }
 
@@ -93,7 +109,8 @@ class FixedCopy {
   // Copies tasks as long as the next one has been located. Nobody waits for a lock here: to be
   // woken takes longer than a task.
   void copy_located() {
-    for (Progress now = progress_.load(); now.tasks < tasks_;) {
+    for (Progress now = progress_.load();
+         now.tasks < tasks_ && !(watch_ && watch_->is_stopped());) {
       const uint32_t located = located_[now.tasks];
       if (located == 0) return;
       if (!progress_.compare_exchange_weak(now, {now.tasks + 1, now.found + located - 1})) continue;
@@ -154,7 +171,9 @@ class FixedCopy {
 
   BatchSearch& search_;
   const uint64_t n_, width_, task_rows_, tasks_;
-  const bool are_padded_;  // to the width that is wanted
+  const bool are_padded_;         // to the width that is wanted
+  const WorkWatch* const watch_;  // null: nobody can stop it
+  const CountedUse other_copies_;
   GetResult& result_;
   Location* locations_;
   std::span<uint64_t> found_;

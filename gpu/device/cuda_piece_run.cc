@@ -101,7 +101,8 @@ class PieceRun {
 
   Status run() {
     try {
-      transfer_.each_worker(batch_.pieces, [&] { work(); });
+      // Whoever has no piece has time for the rest.
+      transfer_.each_worker(batch_.meanwhile ? UINT64_MAX : batch_.pieces, [&] { work(); });
     } catch (...) {
       // The kernel may have been started all the same. Where it was, nobody knows how many of its
       // blocks have begun.
@@ -136,7 +137,7 @@ class PieceRun {
     for (uint64_t turn; (turn = next_++) < batch_.pieces + slots_;) {
       if (turn >= slots_) {
         watch(&error, [&] { take(turn - slots_); });
-        ++taken_;
+        if (batch_.meanwhile) ++taken_;
       }
       if (turn < batch_.pieces) {
         if (batch_.bring && goes_on()) batch_.bring(turn, turn % slots_, room_);
@@ -152,9 +153,11 @@ class PieceRun {
 
   // Others still take pieces, and with each there may be more to do.
   void help_the_last() {
-    for (bool is_last = false; goes_on() && !is_last; std::this_thread::yield()) {
-      is_last = taken_ == batch_.pieces;
+    for (const auto begin = Clock::now(); goes_on();) {
+      const bool all_taken = taken_ == batch_.pieces;
       batch_.meanwhile();
+      if (all_taken) return;
+      Clock::now() - begin < spin_time ? spin_pause() : std::this_thread::yield();
     }
   }
 
@@ -239,7 +242,10 @@ bool fits_pieces(uint64_t queries, uint64_t query_bytes, uint64_t result_bytes) 
 Status search_in_pieces(CudaTransfer& transfer, const KeyColumn& all,
                         const BatchSearchKernel& search, bool queries_are_here, void* there,
                         const TakeResults& take) {
-  constexpr uint64_t most = uint64_t{large_room.max_pieces} * piece_queries;
+  // What is done meanwhile takes longer than to search, and a kernel of more pieces than the device
+  // has room for keeps other kernels waiting until nearly all of its pieces have been brought.
+  const uint64_t most =
+      piece_queries * uint64_t{search.meanwhile ? large_room.max_slots : large_room.max_pieces};
   const uint64_t width = all.width, result_bytes = search.result_bytes;
   for (uint64_t begin = 0; begin < all.size; begin += most) {
     const KeyColumn queries = all.slice(begin, std::min(most, all.size - begin));

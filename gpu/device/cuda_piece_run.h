@@ -41,7 +41,7 @@ bool fits_pieces(uint64_t queries, uint64_t query_bytes, uint64_t result_bytes);
 
 // As search_in_chunks(), of queries of one width. queries_are_here: the device reads them where
 // they lie. there: where the device writes results itself; null: they go to `take`. Precondition:
-// fits_pieces().
+// fits_pieces(). With something to do meanwhile the device is free for others in between.
 Status search_in_pieces(CudaTransfer& transfer, const KeyColumn& queries,
                         const BatchSearchKernel& search, bool queries_are_here, void* there,
                         const TakeResults& take);

@@ -131,13 +131,19 @@ MemorySide memory_side(const CudaDevice& device, const void* p, uint64_t bytes) 
   return is_pinned ? MemorySide::pinned : MemorySide::pageable;
 }
 
+// The threads of the host are all at work for a few batches, and 32 MB of pinned memory take longer
+// to make than many batches last.
+constexpr std::chrono::milliseconds patience_for_rooms{100};
+
 CudaTransfer::CudaTransfer(CudaDevice& device, ExecutionContext& host)
     : device_(device),
       host_(host),
       pinned_(48, [] { return PinnedMemory(staging_bytes); }),
       on_device_(48, [this] { return make_device_memory(staging_bytes); }),
-      small_rooms_(16, [this] { return make_room(small_room); }),
-      large_rooms_(4, [this] { return make_room(large_room); }) {}
+      small_rooms_(
+          16, [this] { return make_room(small_room); }, patience_for_rooms),
+      large_rooms_(
+          4, [this] { return make_room(large_room); }, patience_for_rooms) {}
 
 PieceRoom CudaTransfer::make_room(const PieceRoomSize& size) {
   OnDevice on(device_);

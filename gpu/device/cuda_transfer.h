@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,7 +28,7 @@ namespace stride {
 // Column memory on a device is aligned to a sector.
 inline constexpr uint64_t sector_alignment = 32;
 
-// Memory for calls to borrow; it is slow to make.
+// Memory for calls to borrow; it is slow to make. Thread-safe.
 template <class Memory>
 class MemoryPool {
  public:
@@ -41,7 +43,7 @@ class MemoryPool {
       return *this;
     }
     ~Piece() {
-      if (memory_.data()) pool_->give_back(std::move(memory_));
+      if (pool_) pool_->give_back(std::move(memory_));
     }
     std::byte* data() { return memory_.data(); }
     Memory& memory() { return memory_; }
@@ -53,33 +55,48 @@ class MemoryPool {
     Memory memory_;
   };
 
-  // Keeps up to max_idle pieces that nobody has borrowed.
-  MemoryPool(size_t max_idle, std::function<Memory()> make)
-      : max_idle_(max_idle), make_(std::move(make)) {
+  // Keeps up to max_idle pieces that nobody has borrowed. While so many are lent, take() waits for
+  // one to be given back before it makes another, but not for longer than its patience: who lends
+  // may be waiting for the same thread.
+  MemoryPool(size_t max_idle, std::function<Memory()> make,
+             std::chrono::milliseconds patience = std::chrono::milliseconds(0))
+      : max_idle_(max_idle), patience_(patience), make_(std::move(make)) {
     idle_.reserve(max_idle);
   }
   Piece take() {
-    {
-      std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        Memory memory = std::move(idle_.back());
-        idle_.pop_back();
-        return Piece(this, std::move(memory));
-      }
-    }
-    return Piece(this, make_());
+    Piece piece(this, lend());
+    if (!piece.data()) piece.memory() = make_();
+    return piece;
   }
 
  private:
+  // One that is idle, or none.
+  Memory lend() {
+    std::unique_lock lock(mutex_);
+    if (lent_ >= max_idle_)
+      given_back_.wait_for(lock, patience_, [&] { return lent_ < max_idle_; });
+    ++lent_;
+    if (idle_.empty()) return {};
+    Memory memory = std::move(idle_.back());
+    idle_.pop_back();
+    return memory;
+  }
   void give_back(Memory memory) {
-    std::lock_guard lock(mutex_);
-    if (idle_.size() < max_idle_) idle_.push_back(std::move(memory));
+    {
+      std::lock_guard lock(mutex_);
+      --lent_;
+      if (memory.data() && idle_.size() < max_idle_) idle_.push_back(std::move(memory));
+    }
+    given_back_.notify_one();
   }
 
-  size_t max_idle_;
-  std::function<Memory()> make_;
-  std::mutex mutex_;
+  const size_t max_idle_;
+  const std::chrono::milliseconds patience_;
+  const std::function<Memory()> make_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable given_back_;
   std::vector<Memory> idle_;
+  size_t lent_ = 0;
 };
 using PinnedPool = MemoryPool<PinnedMemory>;
 using DevicePool = MemoryPool<CudaArray<std::byte>>;

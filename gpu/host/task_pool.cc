@@ -70,12 +70,14 @@ void TaskPool::run_all(uint64_t n, const Body& body) {
     for (uint64_t i = 0; i < n; ++i) body(i, i + 1);
     return;
   }
-  arena_->arena.execute([&] {
+  // Who waits for others takes up none of other calls' bodies, which may last much longer.
+  auto work = [&] {
     tbb::parallel_for(
         tbb::blocked_range<uint64_t>(0, n, 1),
         [&](const tbb::blocked_range<uint64_t>& range) { body(range.begin(), range.end()); },
         tbb::simple_partitioner());
-  });
+  };
+  arena_->arena.execute([&] { tbb::this_task_arena::isolate(work); });
 }
 
 void TaskPool::inside(const std::function<void()>& work) {
@@ -103,7 +105,7 @@ TaskPool::TaskPool(unsigned threads)
 
 TaskPool::~TaskPool() = default;
 
-// A thread that waits for others takes up bodies of other callers: nothing watches it meanwhile.
+// Bodies run on any thread of the pool, and none of them has a watch.
 void TaskPool::run_each(uint64_t n, const Body& body) {
   const WorkWatch* watch = WorkWatch::current();
   if (!watch) return run_all(n, body);

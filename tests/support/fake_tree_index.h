@@ -222,6 +222,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
       std::thread others[] = {std::thread(work), std::thread(work)};
       work();
       for (std::thread& other : others) other.join();
+      if (take.meanwhile()) take.meanwhile()();
       return failure.status();
     };
     STRIDE_TRY(hand_over(0, pieces / 8 * 4));

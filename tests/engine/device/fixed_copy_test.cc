@@ -88,8 +88,10 @@ TEST_CASE_METHOD(FixedCopyTest, "FixedCopyTest.BatchesOfAllSizes", "[FixedCopyTe
   for (uint64_t piece : {0, 1, 700, 2048, 5000}) {
     if (fake_) fake_->set_piece(piece);
     if (!fake_ && piece) break;  // it has pieces of its own
-    for (uint64_t n : {5u, 2047u, 2048u, 16'384u, smaller_under_sanitizers(150'001u, 20'001u)}) {
+    for (uint64_t n : {5u, 2047u, 2048u, 16'384u, smaller_under_sanitizers(150'001u, 20'001u),
+                       262'143u, 262'144u, 300'001u}) {  // from 128 times 2048 on tasks are larger
       if (piece == 1 && n > 3000) continue;
+      if (n > 200'000 && piece != 700 && piece != 2048) continue;
       for (uint64_t misses : {0, 10, 99, 100}) {
         INFO("pieces of " << piece << ", " << n << " keys, " << misses << " % misses");
         const std::vector<uint64_t> keys = random_keys(n, misses);
@@ -108,14 +110,17 @@ TEST_CASE_METHOD(FixedCopyTest, "FixedCopyTest.MemoryThatJustSuffices", "[FixedC
   for (uint64_t n : {3'000, 30'000}) {
     const std::vector<uint64_t> keys = random_keys(n, 30);
     const uint64_t bytes = count_found(keys) * width;
-    for (uint64_t room : {bytes, n * width}) {
-      std::vector<std::byte> memory(room);
-      GetResult result;
-      result.data.borrow(memory.data(), room);
-      expect_copies(keys, &result);
-      CHECK(result.data.data() == memory.data());
-      CHECK(result.data.size() == bytes);
-    }
+    for (uint64_t room : {bytes, n * width})
+      for (uint32_t row_width : {0u, width}) {
+        if (row_width && room == bytes) continue;  // rows that are not found have their place, too
+        std::vector<std::byte> memory(room);
+        GetResult result;
+        result.row_width = row_width;
+        result.data.borrow(memory.data(), room);
+        expect_copies(keys, &result);
+        CHECK(result.data.data() == memory.data());
+        CHECK(result.data.size() == (row_width ? n * width : bytes));
+      }
   }
 }
 
