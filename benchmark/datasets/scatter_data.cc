@@ -20,9 +20,9 @@ namespace {
 constexpr double max_exponent = 10;
 
 // Ranks 0, 1, 2, ... of which k is as likely as 1 / (k + 1)^exponent.
-class ZipfRanks {
+class RanksByPower {
  public:
-  ZipfRanks(uint64_t ranks, double exponent)
+  RanksByPower(uint64_t ranks, double exponent)
       : ranks_(static_cast<double>(ranks)),
         exponent_(exponent),
         first_(area(1.5) - 1),
@@ -110,7 +110,7 @@ void write_targets(const TargetOptions& options, Index* targets, Parallel* paral
     case TargetDistribution::Kind::zipf:
       break;
   }
-  ZipfRanks ranks(n, options.distribution.exponent);
+  RanksByPower ranks(n, options.distribution.exponent);
   RandomOrder order(n, options.seed);
   for_all([&](uint64_t i) { return order[ranks(seed, i)]; });
 }

@@ -42,7 +42,7 @@ struct EngineSettings {
   Options stride;  // of StrideDB alone; what has a member above is not looked at
 };
 
-// Calls come from one thread. After a failure only close() is called.
+// Calls come from one thread, unless has_many_callers(). After a failure only close() is called.
 class EngineUnderTest {
  public:
   virtual ~EngineUnderTest() = default;
@@ -53,6 +53,8 @@ class EngineUnderTest {
   virtual Status read(ReadCheck& check) = 0;
   virtual Status read(FullCheck& check) = 0;
   virtual Status lookup(const KeyColumn& queries, LookupResult* result) = 0;
+  // Whether lookup() and refer() may be called from several threads at once, after one such call.
+  virtual bool has_many_callers() const { return false; }
   // References to the values. unavailable unless gives_references().
   virtual bool gives_references() const { return false; }
   virtual Status refer(const KeyColumn&, FindResult*) {

@@ -21,6 +21,7 @@ class StridePeer : public EngineUnderTest {
   Status read(FullCheck& check) override { return read_all(check); }
   Status lookup(const KeyColumn& queries, LookupResult* result) override;
   bool gives_references() const override { return true; }
+  bool has_many_callers() const override { return true; }
   Status refer(const KeyColumn& queries, FindResult* result) override {
     return snapshot().find(*table_, queries, result);
   }
@@ -41,7 +42,6 @@ class StridePeer : public EngineUnderTest {
   std::unique_ptr<Database> database_;
   std::optional<Table> table_;
   std::optional<Snapshot> snapshot_;
-  ResultBuffer<Bytes> single_;
 };
 
 Status StridePeer::open() {
@@ -87,9 +87,10 @@ Status StridePeer::lookup(const KeyColumn& queries, LookupResult* result) {
   if (queries.size != 1) return snapshot().get(*table_, queries, result);
   Result<std::optional<Bytes>> value = snapshot().get(*table_, queries[0]);
   if (!value.ok()) return value.status();
-  single_.reset(1);
-  single_[0] = *value ? found_value((*value)->data(), (*value)->size()) : not_found_value;
-  gather_few_values(single_, result);
+  static thread_local ResultBuffer<Bytes> single;
+  single.reset(1);
+  single[0] = *value ? found_value((*value)->data(), (*value)->size()) : not_found_value;
+  gather_few_values(single, result);
   return {};
 }
 

@@ -61,6 +61,11 @@ struct TaskPool::Arena {
   static constexpr unsigned callers = 64;
 
   explicit Arena(unsigned threads) : arena(static_cast<int>(threads - 1 + callers), callers) {}
+  // Who waits for the rest of its work takes up none of other calls, which may last much longer.
+  template <class Work>
+  void run(const Work& work) {
+    arena.execute([&] { tbb::this_task_arena::isolate(work); });
+  }
   tbb::task_arena arena;
 };
 
@@ -70,19 +75,17 @@ void TaskPool::run_all(uint64_t n, const Body& body) {
     for (uint64_t i = 0; i < n; ++i) body(i, i + 1);
     return;
   }
-  // Who waits for others takes up none of other calls' bodies, which may last much longer.
-  auto work = [&] {
+  arena_->run([&] {
     tbb::parallel_for(
         tbb::blocked_range<uint64_t>(0, n, 1),
         [&](const tbb::blocked_range<uint64_t>& range) { body(range.begin(), range.end()); },
         tbb::simple_partitioner());
-  };
-  arena_->arena.execute([&] { tbb::this_task_arena::isolate(work); });
+  });
 }
 
 void TaskPool::inside(const std::function<void()>& work) {
   WorkWatch::Scope unwatched(nullptr);
-  arena_->arena.execute(work);
+  arena_->run(work);
 }
 
 #endif

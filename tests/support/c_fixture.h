@@ -13,6 +13,8 @@
 
 namespace stride::test {
 
+inline constexpr int invalid = STRIDE_INVALID_ARGUMENT;
+
 #define CHECK_C_OK(expression) CHECK_MESSAGE((expression) == STRIDE_OK, stride_last_error()->text)
 #define REQUIRE_C_OK(expression) \
   REQUIRE_MESSAGE((expression) == STRIDE_OK, stride_last_error()->text)

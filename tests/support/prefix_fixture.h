@@ -6,7 +6,6 @@
 
 namespace stride::test {
 
-constexpr int invalid = STRIDE_INVALID_ARGUMENT;
 constexpr int refuse = STRIDE_HOST_BITS_REFUSE, mask = STRIDE_HOST_BITS_MASK;
 
 inline std::string prefix_key(const char* text, uint32_t bits, int host_bits = refuse) {

@@ -1,5 +1,6 @@
 // The command `stride-bench lookup`.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "benchmark/harness/arguments.h"
 #include "benchmark/harness/workload_commands.h"
@@ -16,11 +17,13 @@ struct LookupArguments {
   StrideArguments stride;
   RandomArguments random;
   std::string batches = "1,1k,100k,1m";
+  std::string callers = "1";
   bool cold = false;
   std::string memory_limit;  // empty: not given
 };
 
 constexpr uint64_t max_lookup_batch = 16'000'000;
+constexpr uint64_t max_callers = 1024;
 constexpr uint64_t max_memory_limit = uint64_t{1} << 48;
 
 Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
@@ -35,6 +38,12 @@ Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
   options.records = *records;
   options.batches = *batches;
   options.cold = lookup.cold;
+  Result<uint64_t> callers = parse_count("--callers", lookup.callers, max_callers);
+  if (!callers.ok()) return callers.status();
+  options.callers = static_cast<unsigned>(*callers);
+  auto is_stride = [](const EngineConfiguration& engine) { return engine.engine == "stride"; };
+  if (options.callers > 1 && (lookup.cold || !std::ranges::all_of(options.engines, is_stride)))
+    return Status::invalid("--callers goes with --engines stride, and not with --cold");
   if (lookup.memory_limit.empty()) return options;
   if (!lookup.cold) return Status::invalid("--memory-limit goes with --cold");
   Result<uint64_t> limit = parse_count("--memory-limit", lookup.memory_limit, max_memory_limit);
@@ -44,11 +53,12 @@ Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
 }
 
 std::string title(const LookupWorkloadOptions& options, const LookupArguments& lookup) {
-  std::string cold =
+  std::string how =
       options.cold ? ", cold, memory limit " + with_commas(options.cold_memory_bytes) + " bytes"
                    : "";
+  if (options.callers > 1) how = ", " + std::to_string(options.callers) + " callers";
   return "Lookup: " + random_title(options.records) + ", durability " + lookup.common.durability +
-         stride_title(lookup.stride) + cold + ", median of " + std::to_string(options.repeats);
+         stride_title(lookup.stride) + how + ", median of " + std::to_string(options.repeats);
 }
 
 // Empty where the system forgot the files as it was asked to.
@@ -72,6 +82,10 @@ void add_lookup(CLI::App* command, LookupArguments* lookup) {
                    "Sizes of the batches that are looked up, with commas between")
       ->capture_default_str();
   add_stride(command, &lookup->stride);
+  command
+      ->add_option("--callers", lookup->callers,
+                   "Threads that look up batches of their own at once; with --engines stride")
+      ->capture_default_str();
   command->add_flag("--cold", lookup->cold,
                     "Look up in databases that have just been opened, with none of their files in "
                     "the page cache");

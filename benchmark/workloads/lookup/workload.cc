@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "benchmark/harness/arguments.h"
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/harness/page_cache.h"
 #include "benchmark/workloads/lookup/limits.h"
+#include "storage/first_failure.h"
 
 namespace stride::benchmark {
 namespace {
@@ -27,6 +30,8 @@ class LookupWorkload {
  private:
   Status run_phases(EngineRun* run);
   Status look_up(EngineRun* run, uint64_t batch, Answers answers);
+  Status time_callers(EngineUnderTest* engine, uint64_t batch, Answers answers, uint64_t* queries,
+                      double* seconds);
   Status look_up_cold(EngineRun* run, uint64_t batch);
   Status open_cold(EngineRun* run, uint64_t* cached);
   Status check_all(EngineUnderTest* engine);
@@ -38,7 +43,7 @@ class LookupWorkload {
   std::optional<RandomRecords> random_;
   Records records_;
   std::optional<Expected> expected_;
-  std::optional<LookupPlan> lookups_;
+  std::vector<LookupPlan> lookups_;  // of each caller
   LookupLimits limits_;
 };
 
@@ -49,9 +54,12 @@ Status LookupWorkload::prepare() {
   STRIDE_TRY(limits_.measure(*random_, &parallel_, progress_));
   progress_.show("making queries");
   expected_.emplace(&records_, &parallel_);
-  lookups_.emplace(&*expected_, LookupOptions{.seed = options_.records.seed,
-                                              .queries = LookupPlan::queries_for(options_.batches),
-                                              .min_seconds = options_.lookup_seconds});
+  lookups_.reserve(options_.callers);
+  for (unsigned caller = 0; caller < options_.callers; ++caller)
+    lookups_.emplace_back(&*expected_,
+                          LookupOptions{.seed = options_.records.seed + caller,
+                                        .queries = LookupPlan::queries_for(options_.batches),
+                                        .min_seconds = options_.lookup_seconds});
   return {};
 }
 
@@ -60,6 +68,7 @@ ResultRow LookupWorkload::prototype() const {
   row.numbers["n"] = static_cast<double>(options_.records.records);
   row.numbers["value_bytes"] = options_.records.value_bytes;
   row.numbers["seed"] = static_cast<double>(options_.records.seed);
+  row.numbers["callers"] = options_.callers;
   return row;
 }
 
@@ -91,12 +100,39 @@ Status LookupWorkload::run_phases(EngineRun* run) {
 
 Status LookupWorkload::look_up(EngineRun* run, uint64_t batch, Answers answers) {
   EngineUnderTest& engine = run->engine();
-  STRIDE_TRY(lookups_->check(&engine, batch, answers));
+  if (options_.callers > 1 && !engine.has_many_callers())
+    return Status::invalid("--callers with an engine that takes calls from one thread")
+        .with_remedy("add --engines stride");
+  for (LookupPlan& lookups : lookups_) STRIDE_TRY(lookups.check(&engine, batch, answers));
   std::string phase = (answers == Answers::copies ? "lookup_" : "find_") + batch_name(batch);
   STRIDE_TRY(run->measure_parts(phase, [&](uint64_t* queries, double* seconds) {
-    return lookups_->time(&engine, batch, answers, queries, seconds);
+    return time_callers(&engine, batch, answers, queries, seconds);
   }));
   run->last_row().numbers["batch"] = static_cast<double>(batch);
+  return {};
+}
+
+// seconds: what the queries take at the sum of the callers' rates.
+Status LookupWorkload::time_callers(EngineUnderTest* engine, uint64_t batch, Answers answers,
+                                    uint64_t* queries, double* seconds) {
+  if (lookups_.size() == 1) return lookups_[0].time(engine, batch, answers, queries, seconds);
+  std::vector<uint64_t> counts(lookups_.size());
+  std::vector<double> times(lookups_.size());
+  FirstFailure failure;
+  std::vector<std::thread> callers;
+  for (size_t i = 0; i < lookups_.size(); ++i)
+    callers.emplace_back([&, i] {
+      failure.report(lookups_[i].time(engine, batch, answers, &counts[i], &times[i]));
+    });
+  for (std::thread& caller : callers) caller.join();
+  STRIDE_TRY(failure.status());
+  double rate = 0;
+  *queries = 0;
+  for (size_t i = 0; i < lookups_.size(); ++i) {
+    *queries += counts[i];
+    rate += static_cast<double>(counts[i]) / times[i];
+  }
+  *seconds = static_cast<double>(*queries) / rate;
   return {};
 }
 
@@ -108,7 +144,7 @@ Status LookupWorkload::look_up_cold(EngineRun* run, uint64_t batch) {
     do {
       double first, again;
       STRIDE_TRY(open_cold(run, &cached));
-      STRIDE_TRY(lookups_->time_twice(&run->engine(), batch, &first, &again));
+      STRIDE_TRY(lookups_[0].time_twice(&run->engine(), batch, &first, &again));
       cold += first;
       warm += again;
       ++batches;

@@ -6,8 +6,8 @@
 // values copied out) and, where the engine has it, find_B (references to values), then open (after
 // closing). With `cold` in place of lookups: cold_B, the first batch after a fresh open with none
 // of the files in the page cache, and warm_B, the same batch again. Untimed: every answer of some
-// batches (of all cold and warm ones), and after reopening the count, the order of the keys and the
-// sum of all value bytes.
+// batches (of all cold and warm ones, and of each caller's), and after reopening the count, the
+// order of the keys and the sum of all value bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct LookupWorkloadOptions : EngineWorkloadOptions {
   RandomRecordsOptions records;
   std::vector<uint64_t> batches = {1000, 1'000'000};
   double lookup_seconds = 0.2;  // that each size of batch is looked up at least
+  unsigned callers = 1;         // that look up batches of their own at once
   bool cold = false;
   // Options::memory_limit_bytes of the databases that are opened for the cold batches.
   uint64_t cold_memory_bytes = 64'000'000;

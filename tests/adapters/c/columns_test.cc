@@ -13,8 +13,6 @@
 namespace stride::test {
 namespace {
 
-constexpr int invalid = STRIDE_INVALID_ARGUMENT;
-
 using Cells = std::vector<Cell>;
 
 // The cells of a column in memory, with gaps between those of one width.

@@ -96,7 +96,6 @@ TEST_CASE_METHOD(CDedupTest, "CDedupTest.SetsOfAllForms", "[CDedupTest]") {
 }
 
 TEST_CASE_METHOD(CDedupTest, "CDedupTest.WhatSetsRefuse", "[CDedupTest]") {
-  const int invalid = STRIDE_INVALID_ARGUMENT;
   stride_set* set = nullptr;
   CHECK_C_ERROR(stride_set_create(&options_, nullptr), invalid, "set is NULL");
   CHECK_C_ERROR(stride_set_options_init(nullptr, sizeof options_), invalid, "NULL");
@@ -164,7 +163,6 @@ TEST_CASE_METHOD(CDedupTest, "CDedupTest.TablesKeepTheirIds", "[CDedupTest]") {
 }
 
 TEST_CASE_METHOD(CDedupTest, "CDedupTest.WhatTablesRefuse", "[CDedupTest]") {
-  const int invalid = STRIDE_INVALID_ARGUMENT;
   stride_dedup_table* table;
   stride_dedup_options o;
   REQUIRE_C_OK(stride_dedup_options_init(&o, sizeof o));

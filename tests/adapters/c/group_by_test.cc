@@ -90,7 +90,6 @@ TEST_CASE_METHOD(CGroupByTest, "CGroupByTest.RangesAndDefaults", "[CGroupByTest]
 }
 
 TEST_CASE_METHOD(CGroupByTest, "CGroupByTest.WhatIsRefused", "[CGroupByTest]") {
-  const int invalid = STRIDE_INVALID_ARGUMENT;
   CHECK_C_ERROR(stride_group_options_init(nullptr, sizeof options_), invalid, "NULL");
   CHECK_C_ERROR(stride_group_by(snapshot_, table_, nullptr, &options_, nullptr), invalid, "groups");
   options_.sum = 1;

@@ -58,7 +58,6 @@ TEST_CASE_METHOD(CMisuseTest, "CMisuseTest.OffsetsThatDescend", "[CMisuseTest]")
   for (const auto& of_bad : cases) {
     INFO("row 1 from " + std::to_string(of_bad[1]) + " to " + std::to_string(of_bad[2]));
     const stride_column bad = {data, of_bad, 3, 0};
-    const int invalid = STRIDE_INVALID_ARGUMENT;
     stride_transaction* t;
     REQUIRE_C_OK(stride_begin(db_, &t));
     for (stride_table* table : {table_, routes_, strings_}) {
@@ -121,7 +120,6 @@ TEST_CASE_METHOD(CMisuseTest, "CMisuseTest.ATableOfAnotherDatabase", "[CMisuseTe
                            "belongs to an earlier opening of " + path()}) {
     stride_transaction* t;
     REQUIRE_C_OK(stride_begin(db_, &t));
-    const int invalid = STRIDE_INVALID_ARGUMENT;
     CHECK_C_ERROR(stride_put(t, foreign, &column, &column), invalid, told);
     CHECK_C_ERROR(stride_put_view(t, foreign, &column, &column), invalid, told);
     CHECK_C_ERROR(stride_put_one(t, foreign, "k", 1, "v", 1), invalid, told);

@@ -10,8 +10,6 @@
 namespace stride::test {
 namespace {
 
-constexpr int invalid = STRIDE_INVALID_ARGUMENT;
-
 class CNumbersTest : public CTest {
  protected:
   stride_table* create(const char* name, int numbers, int overflow = STRIDE_OVERFLOW_ERROR) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "benchmark/command_line.h"
+#include "benchmark/harness/timed_phases.h"
 #include "gpu/backend.h"
 #include "tests/support/captured_file.h"
 #include "tests/support/catch.h"
@@ -21,7 +22,10 @@ namespace stride::benchmark {
 
 class CommandLineFixture {
  protected:
-  CommandLineFixture() { std::filesystem::create_directories(directory_); }
+  CommandLineFixture() {
+    usual_min_seconds = 0.02;
+    std::filesystem::create_directories(directory_);
+  }
   ~CommandLineFixture() { std::filesystem::remove_all(directory_); }
 
   int run(const std::vector<std::string>& arguments) {

@@ -51,6 +51,15 @@ TEST_CASE_METHOD(LookupCommandTest, "LookupCommandTest.TableAndFiles", "[LookupC
   CHECK(read_text(plot_).find("limit:gather, lookup 1k") != std::string::npos);
 }
 
+TEST_CASE_METHOD(LookupCommandTest, "LookupCommandTest.ManyCallers", "[LookupCommandTest]") {
+  REQUIRE(lookup({"--n", "5k", "--batch", "1,1k,10k", "--engines", "stride", "--callers", "5",
+                  "--json", json_}) == 0);
+  CHECK_MESSAGE(out_.find(", 5 callers, median of") != std::string::npos, out_);
+  CHECK(phases_of(read_rows(json_), "stride", "defaults") ==
+        (std::vector<std::string>{"load", "lookup_1", "find_1", "lookup_1k", "find_1k",
+                                  "lookup_10k", "find_10k", "open"}));
+}
+
 TEST_CASE_METHOD(LookupCommandTest, "LookupCommandTest.SyncedLoadHasTheDiskAsItsLimit",
                  "[LookupCommandTest]") {
   REQUIRE_MESSAGE(lookup({"--durability", "sync", "--engines", "stride", "--json", json_}) == 0,
@@ -83,6 +92,10 @@ TEST_CASE_METHOD(LookupCommandTest, "LookupCommandTest.WrongArgumentsAreRefusedW
   expect_refused(lookup({"--engines", "mongodb"}), "unknown engine 'mongodb'");
   expect_refused(lookup({"--memory-limit", "1m"}), "--memory-limit goes with --cold");
   expect_refused(lookup({"--cold", "--memory-limit", "0"}), "--memory-limit must be");
+  expect_refused(lookup({"--callers", "0"}), "--callers must be a number from 1 to");
+  expect_refused(lookup({"--callers", "2", "--engines", "stride,lmdb"}),
+                 "--callers goes with --engines stride");
+  expect_refused(lookup({"--callers", "2", "--engines", "stride", "--cold"}), "not with --cold");
   CHECK(lookup({"--n", "4000m", "--value-bytes", "60k"}) == 1);
   CHECK_MESSAGE(error_.find("lower --n or --value-bytes") != std::string::npos, error_);
   if (!Backend::cuda().ok()) {

@@ -1,6 +1,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -68,6 +69,36 @@ TEST_CASE("ParallelForTest.ACallDoesNotWaitForOthers", "[ParallelForTest]") {
   done = true;
   holder.join();
   CHECK(sum == 100u);
+}
+
+// A call whose last body runs elsewhere waits for that one alone, and not for work of others that
+// it has taken up meanwhile.
+TEST_CASE("ParallelForTest.WhoWaitsTakesUpNoWorkOfOthers", "[ParallelForTest]") {
+  auto backend = Backend::host(2);
+  if (backend->threads() < 2) return;
+  std::atomic<std::thread::id> waiter;
+  std::atomic<bool> elsewhere{false}, waits{false}, done{false};
+  std::thread caller([&] {
+    waiter = std::this_thread::get_id();
+    backend->parallel_for(2, 1, [&](uint64_t, uint64_t) {
+      if (std::this_thread::get_id() == waiter.load()) {
+        while (!elsewhere) std::this_thread::yield();
+        waits = true;
+      } else {
+        elsewhere = true;
+        while (!done) std::this_thread::yield();
+      }
+    });
+  });
+  while (!waits) std::this_thread::yield();
+  std::atomic<int> taken_up{0};
+  backend->parallel_for(100, 1, [&](uint64_t, uint64_t) {
+    taken_up += std::this_thread::get_id() == waiter.load();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  });
+  done = true;
+  caller.join();
+  CHECK(taken_up == 0);
 }
 
 TEST_CASE("ParallelForTest.HandsExceptionsOn", "[ParallelForTest]") {
